@@ -38,8 +38,7 @@ pub trait Clock: Send + Sync + 'static {
         uuid::Builder::from_unix_timestamp_millis(self.now_ms().max(0) as u64, &tail).into_uuid()
     }
 
-    /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows another
-    /// clock.
+    /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows the store.
     fn set_time(&self, _now_ms: i64) {}
 
     /// Returns whether the clock follows the clock of the store, so that the store itself may decide what has expired.

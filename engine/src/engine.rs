@@ -118,18 +118,21 @@ impl Engine {
     }
 
     /// Applies the operator's access settings: the trusted token issuers, the rules for workspaces of new users, and
-    /// the plans. Must be called before the first request. Returns a message if the settings are invalid.
+    /// the plans. Must be called before the first request. Returns an error message if the settings are invalid or were
+    /// already applied.
     pub fn configure_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         self.access.configure(settings, fetch)
     }
 
-    /// Returns the caller that a bearer token identifies.
+    /// Returns the caller that a bearer token identifies, in the workspace of the key or in the first workspace that
+    /// the user joined.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
         self.access.authenticate(bearer, None).await
     }
 
     /// Returns the caller that a bearer token identifies, in the given workspace. Fails if the caller is not a member
-    /// of that workspace. `None` selects the key's own workspace, or the first workspace that the user joined.
+    /// of that workspace. `None` selects the workspace of the key. For the token of an identity provider, `None`
+    /// selects the first workspace that the user joined.
     pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         self.access.authenticate(bearer, workspace).await
     }
@@ -374,7 +377,8 @@ impl Engine {
     }
 
     /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. A
-    /// workspace that cannot be opened is left to the next call. The opener logs the error.
+    /// workspace that cannot be opened is left to the next call. The opener logs the error. Deletes the progress of
+    /// workspaces that no longer exist.
     async fn take_over(&self, left: Vec<Arc<str>>) {
         for id in left {
             if let Err(Error::NotFound { .. }) = self.runtime(&id).await

@@ -124,7 +124,8 @@ impl Error {
     pub fn version_conflict(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
-        Error::conflict_with(ErrorCode::VersionConflict, format!("the stream is at version {current_version}"), details)
+        let message = format!("the expected version does not match: the stream is at version {current_version}");
+        Error::conflict_with(ErrorCode::VersionConflict, message, details)
     }
 
     /// Returns the error for an event `<type>.created` on an aggregate that exists.
@@ -161,7 +162,7 @@ impl Error {
         self
     }
 
-    /// Returns the error for a bug in this program.
+    /// Returns the error for a bug in this program, or for a failure that a retry does not solve.
     pub fn internal(source: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::Internal(Box::new(source))
     }

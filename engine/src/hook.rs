@@ -122,12 +122,13 @@ fn pattern_admits(pattern: &str, event_type: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum OnError {
-    /// Retries the event a few times, then parks it with the reason of the failure.
+    /// Retries the call a few times, then parks the step with the reason of the failure.
     #[default]
     Park,
     /// Counts the failure and skips the event.
     Skip,
-    /// Retries the event a few times with increasing delays, then parks it. Other events do not wait for the retries.
+    /// Retries the call a few times with increasing delays, then parks the step. Other events do not wait for the
+    /// retries.
     Retry,
 }
 
@@ -178,7 +179,7 @@ pub struct ToolProfile {
     pub pipeline: Option<Value>,
 }
 
-/// The field of a placeholder object in a tool's pipeline. Its value names an argument.
+/// The field of a placeholder object in a tool's pipeline. The value of the field is the name of an argument.
 const ARGUMENT: &str = "$argument";
 
 impl ToolProfile {
@@ -273,7 +274,7 @@ pub type Outcome<T> = Result<HookOutput<T>, Failure>;
 pub struct Failure {
     pub kind: FailureKind,
     pub message: String,
-    /// The line of the failure in the plugin's file.
+    /// The line of the failure in the plugin's file. `None` if the failure has no line.
     pub line: Option<u32>,
     pub column: Option<u32>,
 }

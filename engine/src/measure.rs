@@ -76,8 +76,8 @@ impl Measure {
         Measure { plugins, known: Mutex::default() }
     }
 
-    /// Measures the open workspaces. If a stored value cannot be read, its last reading stays. If a lag cannot be read,
-    /// the lag is left out.
+    /// Measures the open workspaces and sets the metrics. If a stored value cannot be read, its last reading stays. If
+    /// a lag cannot be read, the lag is left out.
     pub async fn refresh(&self, usage: Vec<OpenWorkspace>, now_ms: i64) {
         let mut known = self.known.lock().await;
         known.retain(|id, _| usage.iter().any(|usage| usage.id == *id));
@@ -91,7 +91,9 @@ impl Measure {
             for (name, progress) in [(GRAPH, &state.graph_progress), (NODES, &state.nodes_progress)] {
                 match lag(&state, progress, now_ms).await {
                     Ok(lag) => total.note_lag(name, lag),
-                    Err(error) => tracing::debug!(%error, workspace = %id, "failed to measure the lag of a consumer"),
+                    Err(error) => {
+                        tracing::debug!(%error, workspace = %id, consumer = name, "failed to measure a consumer's lag")
+                    }
                 }
             }
         }
@@ -205,13 +207,13 @@ mod tests {
     #[test]
     fn a_changed_value_is_measured_again_after_a_pause_proportional_to_its_cost() {
         let mut reading = PeriodicReading::default();
-        assert!(!reading.is_due(0, true), "nothing has changed");
+        assert!(!reading.is_due(0, true), "the value has not changed");
         reading.is_outdated = true;
         assert!(reading.is_due(0, true));
         reading.set(7, 1_000, 10);
-        assert!(!reading.is_due(1_000_000, true), "nothing has changed since");
+        assert!(!reading.is_due(1_000_000, true), "the value has not changed since the reading");
         reading.is_outdated = true;
-        assert!(!reading.is_due(1_000 + 10 * REST - 1, true), "the value rests");
+        assert!(!reading.is_due(1_000 + 10 * REST - 1, true), "the pause has not ended");
         assert!(reading.is_due(1_000 + 10 * REST, true));
     }
 

@@ -42,7 +42,7 @@ pub enum MetricKind {
 pub struct Metric {
     pub name: &'static str,
     pub kind: MetricKind,
-    /// The description that Prometheus shows: one sentence without a full stop.
+    /// The description that Prometheus shows, without a full stop.
     pub help: &'static str,
     /// The names of the labels.
     pub labels: &'static [&'static str],

@@ -63,7 +63,7 @@ async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Writer> {
 async fn released(clock: &Arc<SystemClock>, before: usize) {
     let began = Instant::now();
     while Arc::strong_count(clock) > before {
-        assert!(began.elapsed() < TIMEOUT, "{} more hold the clock", Arc::strong_count(clock) - before);
+        assert!(began.elapsed() < TIMEOUT, "{} more tasks hold the clock", Arc::strong_count(clock) - before);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -159,7 +159,7 @@ async fn a_server_opens_the_workspaces_that_a_stopped_server_led() {
     let until_led = async |engine: &Arc<Engine>| {
         let began = Instant::now();
         while !leads(engine) {
-            assert!(began.elapsed() < TIMEOUT, "nobody leads the workspace");
+            assert!(began.elapsed() < TIMEOUT, "the engine does not lead the workspace");
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };

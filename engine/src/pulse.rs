@@ -2,8 +2,9 @@
 //! workspaces. The pulse also reports to the other servers that this server is alive, and how far its workspaces have
 //! progressed.
 //!
-//! No decision depends on the pulse. Every read that must see other servers' writes, and every append, checks the end
-//! of the workspace's own log. The pulse only wakes the readers that wait.
+//! No append and no read depends on the pulse: every append, and every read that must see other servers' writes, checks
+//! the end of the workspace's own log. The pulse wakes the readers that wait, sets the clock to the store's time, and
+//! finds the workspaces whose leader is no longer alive.
 //!
 //! # Several servers
 //!
@@ -58,7 +59,7 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The time after which the log of an open workspace is checked even if no server has reported progress and no server
-/// has stopped. A report may be late by more than the period that each query covers.
+/// has stopped. A query can miss a report that is written too late.
 const CHECK_AFTER: Duration = Duration::from_secs(120);
 /// The maximum number of workspaces that are checked after one query.
 const CHECKS: usize = 16;
@@ -124,7 +125,9 @@ impl Pulse {
         *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
     }
 
-    /// Queries the store at each interval. Ends after the engine was dropped, at the latest after the next report.
+    /// Queries the store at each interval. Starts catch-ups of the workspaces that other servers have changed, and
+    /// passes the workspaces without a leader to `take_over`. Ends after the engine was dropped, at the latest after
+    /// the next report.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -247,16 +250,17 @@ impl Pulse {
     }
 }
 
-/// Returns the current time by the store's clock, which a query of the duration `took` has read. Assumes that the store
-/// read its clock in the middle of the query. Returns `None` if the query took too long for this assumption.
+/// Returns the store's current time, after a query of the duration `took` has read the time `read_ms`. Assumes that the
+/// store read its clock in the middle of the query. Returns `None` if the query took too long for this assumption.
 fn sample(read_ms: i64, took: Duration) -> Option<i64> {
     let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or_default();
     (took <= MAX_SAMPLE).then(|| read_ms.saturating_add(half_ms))
 }
 
 /// Returns at most `CHECKS` open workspaces that are due for a check, and notes that they are checked now. A workspace
-/// is due if its last check was not after `lost_at`, or if its last check was at least `CHECK_AFTER` ago. `lost_at` is
-/// the time at which another server stopped. That server may have appended events without a report.
+/// is due if its last check was not after `lost_at`, or if its last check was at least `CHECK_AFTER` ago. A workspace
+/// without an entry counts as checked now. `lost_at` is the time at which another server stopped. That server may have
+/// appended events without a report.
 fn due<'o>(
     checked: &mut Checked,
     open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,
@@ -331,7 +335,7 @@ mod tests {
         let control = store.control().await.expect("a database");
         for yields in 0..40 {
             let begun = Pulse::begin(&store, Arc::new(SystemClock), Duration::from_millis(1)).await;
-            let pulse = begun.expect("begun").expect("a shared store");
+            let pulse = begun.expect("a start of the pulse").expect("a shared store");
             pulse.clone().spawn(|| Some(Vec::new()), |_| {});
             let (workspace, server) = (format!("w{yields}").into(), Some(pulse.peers().server_id.clone()));
             pulse.peers().advance(&workspace, WorkspaceProgress { position: 1, ..WorkspaceProgress::default() });

@@ -34,7 +34,7 @@ async fn a_workspace_that_fails_to_load_does_not_affect_other_workspaces() {
     log.append(AppendBatch { events: &[Arc::new(event).into()], ..AppendBatch::default() }).await.expect("written");
 
     let engine = engine(&store).await;
-    engine.open_all().await.expect("the others are open");
+    engine.open_all().await.expect("the other workspaces are open");
     assert_eq!(engine.workspaces_failed(), 1);
     assert!(matches!(enter(&engine, &broken_key).await, Err(Error::Unavailable(_))));
     enter(&engine, &whole_key).await.expect("the workspace opens");

@@ -70,8 +70,8 @@ async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<
     Ok(())
 }
 
-/// Deletes the record of a removed workspace, some time after the data was deleted. Until then, the workspace cannot be
-/// created again, because a slow server might still be deleting its data.
+/// Deletes the record of a removed workspace whose data was deleted at least [`CLOSED_AFTER_MS`] ago. While the record
+/// exists, the workspace cannot be created again, because a slow server might still be deleting its data.
 async fn forget(engine: &Engine, id: &Arc<str>, cleared_at: i64) -> Result<()> {
     if engine.clock().now_ms() >= cleared_at.saturating_add(CLOSED_AFTER_MS) {
         engine.access().control().forget_deletion(id).await?;

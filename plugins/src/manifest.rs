@@ -208,7 +208,7 @@ impl ManifestFile<'_> {
     fn candidates(&self, raw: Option<Spanned<ManifestRoute>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
         let Some(route) = raw else { return Ok(Candidates::default()) };
         if !hooks.contains(&Hook::Route) {
-            return Err(self.at(route.span().start, "[route] requires the hook 'route'"));
+            return Err(self.at(route.span().start, "a [route] table requires the hook 'route'"));
         }
         self.choice("agents", route.into_inner().agents)
     }
@@ -237,8 +237,8 @@ impl ManifestFile<'_> {
     ) -> Result<Option<PluginAgent>, LoadError> {
         match (raw, hooks.contains(&Hook::Work)) {
             (None, false) => Ok(None),
-            (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent]")),
-            (Some(agent), false) => Err(self.at(agent.span().start, "[agent] requires the hook 'work'")),
+            (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent] table")),
+            (Some(agent), false) => Err(self.at(agent.span().start, "an [agent] table requires the hook 'work'")),
             (Some(agent), true) => {
                 let Agent { description, traits, capabilities } = agent.into_inner();
                 Ok(Some(PluginAgent { description, traits: self.traits(&traits)?, capabilities }))

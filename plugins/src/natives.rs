@@ -32,13 +32,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plugins_with_endpoints_declare_the_mount_hook() {
+    fn only_plugins_with_endpoints_or_a_protocol_declare_the_mount_hook() {
         for native in natives() {
             let mounts = native.plugin.about().hooks.contains(&Hook::Mount);
             let answers = !native.endpoints.is_empty() || native.protocol.is_some();
-            assert_eq!(mounts, answers, "{}", native.name());
+            assert_eq!(mounts, answers, "the plugin {}", native.name());
             for endpoint in &native.endpoints {
-                assert!(!endpoint.path.starts_with('/'), "{} {}", native.name(), endpoint.path);
+                assert!(!endpoint.path.starts_with('/'), "the plugin {}: {}", native.name(), endpoint.path);
             }
         }
     }

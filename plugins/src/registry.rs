@@ -41,7 +41,7 @@ pub fn load(
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();
     for name in enabled {
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
-            return Err(LoadError::new("[plugins] enabled", format!("'{name}' is listed twice")));
+            return Err(LoadError::new("[plugins] enabled", format!("the plugin '{name}' is listed twice")));
         }
         if let Some(index) = native.iter().position(|native| native.name() == name) {
             if settings.contains_key(name) {
@@ -58,7 +58,8 @@ pub fn load(
     Ok(loaded)
 }
 
-/// Loads a scripted plugin strictly: its cases must pass with the settings of the manifest.
+/// Loads a scripted plugin, and overrides the manifest's settings with `settings`. The cases of the plugin must pass
+/// with the settings of the manifest.
 fn checked(folder: &PluginFolder, settings: Option<&Object>, limits: CallLimits) -> Result<Script, LoadError> {
     let script = Script::load(folder, limits)?;
     if let Some(failed) = case::run(&script, folder)?.into_iter().find_map(|outcome| outcome.failure) {
@@ -76,8 +77,8 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// Returns the files of a scripted plugin, or `None` if there is no such plugin. Messages name the files without
-    /// the path of the folder, because clients receive the messages.
+    /// Returns the files of a scripted plugin, or `None` if no scripted plugin has this name. Messages name the files
+    /// without the path of the folder, because clients receive the messages.
     fn find(&self, name: &str) -> Result<Option<PluginFolder>, VersionRefusal> {
         if natives().iter().any(|native| native.name() == name) {
             return Ok(None);
@@ -153,7 +154,7 @@ fn refused(folder: &Path, error: LoadError) -> VersionRefusal {
 /// The modification times and sizes of a plugin's manifest, script and cases. The entry of a missing file is `None`.
 pub type Stamps = [Option<(std::time::SystemTime, u64)>; 3];
 
-/// Returns the stamps of a plugin's files.
+/// Returns the modification times and sizes of the files of the plugin `name` in the folder `scripts`.
 pub fn stamps(scripts: &Path, name: &str) -> Stamps {
     [MANIFEST, SCRIPT, CASES].map(|file| {
         let found = std::fs::metadata(scripts.join(name).join(file)).ok()?;
@@ -161,7 +162,7 @@ pub fn stamps(scripts: &Path, name: &str) -> Stamps {
     })
 }
 
-/// Finds the files of a scripted plugin. If there is no such plugin, the error suggests the most similar name.
+/// Finds the files of a scripted plugin. If no scripted plugin has this name, the error suggests a similar name.
 fn find(scripts: &Path, name: &str) -> Result<PluginFolder, LoadError> {
     if let Some(folder) = PluginFolder::find(scripts, name)? {
         return Ok(folder);

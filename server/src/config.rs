@@ -1,5 +1,5 @@
-//! All settings. The shipped `config.toml`, which is a part of the program, contains every default. A configuration
-//! file overrides the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
+//! All settings. The shipped `config.toml` is a part of the program and contains every default. A configuration file
+//! overrides the defaults, and environment variables `FOLDWORK_<SECTION>__<KEY>` override the file.
 
 mod access;
 mod backup;
@@ -59,7 +59,7 @@ pub struct Config {
     /// The limits that no setting changes.
     #[serde(skip)]
     pub constants: Constants,
-    /// The warnings about former names of settings in the file and in environment variables.
+    /// The warnings about former settings in the file and in environment variables.
     #[serde(skip)]
     former_names: Vec<String>,
 }
@@ -80,7 +80,7 @@ pub struct Store {
     pub timeout: TimeSpan,
 }
 
-/// Settings of workspaces.
+/// Settings of workspaces: the time between a request to delete a workspace and its deletion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workspaces {
@@ -103,21 +103,21 @@ pub struct Pipeline {
     pub workspace_queries: usize,
 }
 
-/// Settings of the mailbox.
+/// Settings of the mailbox: whether users may approve, edit or reject output that they have delivered themselves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mailbox {
     pub own_deliveries: bool,
 }
 
-/// Settings of search.
+/// Settings of search: the embeddings with which labels are searched by meaning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
     pub embedding: Embedding,
 }
 
-/// Settings of the embeddings that search uses.
+/// Settings of the embeddings that search uses: the URL of their source, and the name of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Embedding {
@@ -128,7 +128,7 @@ pub struct Embedding {
     pub calls: EmbeddingCalls,
 }
 
-/// The source of embeddings.
+/// The place where embeddings are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingSource<'a> {
     /// Labels are not searched by meaning.
@@ -150,14 +150,14 @@ impl Embedding {
     }
 }
 
-/// Settings of the metrics. Without an address, no metrics are served.
+/// Settings of the metrics: the address that serves them. If the address is empty, no metrics are served.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
     pub listen: String,
 }
 
-/// Settings of the log.
+/// Settings of the log: the filter of its messages, and the format of its lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
@@ -178,7 +178,7 @@ impl Log {
     }
 }
 
-/// The format of the log.
+/// The format of the lines of the log: text, or a JSON object per line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -251,8 +251,8 @@ impl Config {
         }
     }
 
-    /// Returns a message for each setting that is given under its former name, and for each environment variable that
-    /// has the prefix of Foldwork and no effect.
+    /// Returns a message for each former setting in the file and in environment variables, and for each environment
+    /// variable that has the prefix of Foldwork and no effect.
     pub fn warnings(&self) -> Vec<String> {
         let unknown = environment::unknown(variables().map(|(name, _)| name), self);
         self.former_names.iter().cloned().chain(unknown).collect()
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_setting_of_the_wrong_type_is_named() {
-        let refused = Config::parse("[http]\nstop_timeout = \"soon\"\n").expect_err("no time").to_string();
+        let refused = Config::parse("[http]\nstop_timeout = \"soon\"\n").expect_err("not a time").to_string();
         assert!(refused.contains("http.stop_timeout") && refused.contains("such as \"30 s\""), "{refused}");
     }
 }

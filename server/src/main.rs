@@ -137,8 +137,8 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     config.plugins.limits.deadline_ms = config.plugins.limits.deadline_ms.max(DEMO_DEADLINE_MS);
     config.store.url = "surrealkv://data/demo".into();
     config.files.url = "file://data/demo-files".into();
-    // Turns off the backup, because the archive belongs to the configured store. The public URL leads to the configured
-    // server.
+    // Turns off the backup, because the archive belongs to the configured store. Removes the public URL, because this
+    // URL leads to the configured server.
     config.backup.url.clear();
     config.http.public_url.clear();
     let repository = match arguments.repository {

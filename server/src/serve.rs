@@ -188,7 +188,7 @@ pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     if let Some(path) = url.strip_prefix("surrealkv://")
         && let Some(parent) = std::path::Path::new(path).parent()
     {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create the folder {}", parent.display()))?;
         handle_file_size_signal();
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable.bytes(), ..Sizes::default() };

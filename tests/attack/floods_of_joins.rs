@@ -31,7 +31,7 @@ async fn a_flood_of_joins_is_rejected_and_blocks_nobody() {
     });
     let mut refused = 0;
     while refused < 200 {
-        let message = timeout(TIMEOUT, stream.next()).await.expect("an answer").expect("it is open").expect("a frame");
+        let message = timeout(TIMEOUT, stream.next()).await.expect("an answer").expect("the socket").expect("a frame");
         refused += usize::from(message.to_text().is_ok_and(|text| text.contains("ClientJoinRateLimitReached")));
     }
     // Other listeners still get their events.
@@ -50,7 +50,7 @@ async fn invalid_messages_are_ignored_or_rejected_and_oversized_messages_close_t
     let mut socket = Socket::open(client, &json!({})).await;
     let garbage: [&[u8]; 6] = [&[], &[0], &[3, 255, 255, 255, 255, 255, 9], &[4, 1, 1, 1, 1], &[255; 300], b"\xff\xfe"];
     for bytes in garbage {
-        socket.stream.send(Message::binary(bytes.to_vec())).await.expect("it is sent");
+        socket.stream.send(Message::binary(bytes.to_vec())).await.expect("a message that is sent");
     }
     for text in ["", "[", "null", "[1,2,3,4,5]", "{}", "[null,null,\"t\",\"e\"]", &"[".repeat(100_000)] {
         socket.send_text(text).await;

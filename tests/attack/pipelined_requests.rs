@@ -19,7 +19,7 @@ async fn pipelined_requests_are_answered_in_order() {
             client.key,
             body.len()
         );
-        exchange.write(&request).await.expect("it is read");
+        exchange.write(&request).await.expect("the server reads the request");
     }
     for number in 0..REQUESTS {
         let answer = exchange.read_until(&format!("\"position\":{},", number + 1)).await;

@@ -7,8 +7,7 @@ use super::key;
 use super::target::Target;
 use crate::client::Client;
 
-/// The number of queries of the flood, which is larger than the number of queries that may run and wait at the same
-/// time.
+/// The number of concurrent queries of the flood: more than may run and wait at the same time.
 const FLOOD: usize = 80;
 const QUERIES: usize = 20;
 const EXPENSIVE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project":
@@ -42,7 +41,7 @@ async fn queries_of_one_key_do_not_take_the_capacity_of_another_key() {
         let (status, answer) = other.send("POST", PATH, CHEAP).await;
         assert_eq!(status, 200, "query {number}: {answer:.300}");
     }
-    assert!(flooding.try_join_next().is_none(), "the flood goes on");
+    assert!(flooding.try_join_next().is_none(), "a client of the flood ended");
     flooding.shutdown().await;
     let (status, _) = other.send("POST", "/api/v1/aggregates/search", &json!({"query": "a"}).to_string()).await;
     assert_eq!(status, 200);

@@ -27,10 +27,11 @@ const ROWS: usize = 100;
 /// The number of values in each row. Many small values take longer to write than a long text.
 const ROW_VALUES: usize = 10_000;
 const DELIVERY_BYTES: usize = 900_000;
-/// The number of deliveries, which is larger than the number that a task accepts.
+/// The number of deliveries: more than a task accepts.
 const DELIVERIES: usize = 30;
 
-/// Reads a path repeatedly. The server may reject a preview with 429, because too many queries run.
+/// Reads a path repeatedly, and counts the responses. The server may reject a preview with 429, because too many
+/// queries run.
 async fn read_often(client: Client, path: Arc<str>, done: Arc<AtomicUsize>) {
     for _ in 0..READS {
         let (status, text) = client.send("GET", &path, "").await;

@@ -1,4 +1,4 @@
-//! Resets the connections of requests that replay steps. The consumer continues.
+//! Resets the connections of requests that replay steps. Afterwards, the consumer of the log processes new events.
 
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ async fn slow_bodies_do_not_block_other_requests() {
     }
     for at in 0..bodies[0].len() {
         for (exchange, body) in slow.iter_mut().zip(&bodies) {
-            exchange.write(&body[at..=at]).await.expect("it still reads");
+            exchange.write(&body[at..=at]).await.expect("the server still reads the body");
         }
         let (status, answer) =
             client.send("POST", &format!("/api/v1/aggregates/quick-{at}/events"), &created("quick")).await;

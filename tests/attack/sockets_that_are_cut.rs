@@ -12,7 +12,8 @@ use crate::socket::{Socket, agent, task, topic};
 const TASKS: usize = 200;
 const CUTS: usize = 40;
 
-/// Joins the agent's channel again, reads `count` events, acknowledges some of them, and breaks the connection.
+/// Joins the agent's channel, adds the tasks of `count` events to `seen`, acknowledges some of the events, and breaks
+/// the connection.
 async fn listen(client: &Client, agent: &str, count: usize, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;

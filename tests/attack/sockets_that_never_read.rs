@@ -32,7 +32,7 @@ async fn a_socket_that_never_reads_is_closed() {
         assert_eq!(reading.next_broadcast(&topic).await["event"], "e");
     }
     let mut received = 0;
-    while let Some(Ok(message)) = timeout(TIMEOUT, silent.stream.next()).await.expect("it ends") {
+    while let Some(Ok(message)) = timeout(TIMEOUT, silent.stream.next()).await.expect("the socket ends") {
         received += usize::from(matches!(message, Message::Text(_)));
     }
     assert!(received < MESSAGES, "{received} messages were queued for the socket joined as {joined}");

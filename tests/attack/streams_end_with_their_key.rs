@@ -70,7 +70,7 @@ async fn a_waiting_request_of_a_revoked_key_gets_no_events() {
     post(&target.client, "/api/v1/aggregates/define", &serde_json::json!({"type_name": "note", "fields": []})).await;
     assert_eq!(target.client.send("DELETE", &format!("/api/v1/keys/{id}"), "").await.0, 204);
     assert_eq!(target.client.send("POST", "/api/v1/aggregates/a/events", &created("secret")).await.0, 201);
-    let answer = timeout(LIMIT, waiting.rest()).await.expect("it is answered");
+    let answer = timeout(LIMIT, waiting.rest()).await.expect("a response to the waiting request");
     assert!(!answer.contains("secret"), "{answer}");
     target.end().await;
 }

@@ -42,7 +42,7 @@ impl Target {
         Target::launch(without_plugins(), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
-    /// Starts a server with the plugin `shaky`, which fails if an event requests it.
+    /// Starts a server with the plugin `shaky`, which fails for events whose payload requests a failure.
     pub async fn start_shaky() -> Target {
         Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
@@ -85,12 +85,12 @@ impl Target {
             let runtime = runtime.worker_threads(THREADS).enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listening = listen_with(config, chosen, |_| Ok(())).await.expect("a server");
-                listens.send(listening.address).expect("somebody waits");
+                listens.send(listening.address).expect("the test waits for the address");
                 // Ignores an error: if the attack has failed, the channel is closed.
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
             });
         });
-        let address = timeout(TIMEOUT, address).await.expect("it starts").expect("it listens");
+        let address = timeout(TIMEOUT, address).await.expect("the server starts").expect("the server listens");
         Target { client: Client { address, key }, stop, ended, thread, folder, share }
     }
 
@@ -100,8 +100,8 @@ impl Target {
     }
 
     async fn stop(self) -> (TempDir, Share) {
-        self.stop.send(()).expect("it runs");
-        let ended = timeout(TIMEOUT, self.ended).await.expect("it ends");
+        self.stop.send(()).expect("the server runs");
+        let ended = timeout(TIMEOUT, self.ended).await.expect("the server ends");
         ended.expect("no panic").expect("an orderly end");
         self.thread.join().expect("no panic");
         (self.folder, self.share)

@@ -16,7 +16,8 @@ const EVENTS: usize = 5;
 const READERS: usize = 4;
 const ROUNDS: usize = 5;
 
-/// Returns an event whose payload has the same fields for each `number`, in another order and with other values.
+/// Returns an event with many fields in the payload. Each `number` gives the same fields, but a different order and
+/// different values.
 fn wide(number: usize) -> Value {
     let fields: Map<String, Value> =
         (0..FIELDS).map(|field| (format!("f{}", (field * 7 + number) % FIELDS), json!(number))).collect();
@@ -24,8 +25,8 @@ fn wide(number: usize) -> Value {
     json!({"aggregate_type": "wide", "event_type": format!("wide.{verb}"), "payload": fields})
 }
 
-/// Reads the aggregate at each of its versions. Runs in a separate task, so that parsing the responses does not block
-/// the test.
+/// Reads the aggregate at each of its versions, and counts the responses. Runs in a separate task, so that parsing the
+/// responses does not block the test.
 async fn read_versions(client: Client, read: Arc<AtomicUsize>) {
     for version in 1..=EVENTS {
         let (status, text) = client.send("GET", &format!("/api/v1/aggregates/wide?version={version}"), "").await;
@@ -72,6 +73,6 @@ async fn reading_wide_aggregates_does_not_block_other_requests() {
             break;
         }
     }
-    assert!(most >= READERS * EVENTS, "at most {most} small responses during {} wide ones", READERS * EVENTS);
+    assert!(most >= READERS * EVENTS, "at most {most} small responses during {} wide responses", READERS * EVENTS);
     target.end().await;
 }

@@ -128,7 +128,7 @@ async fn keyed_rate(workspace: &Handles, writers: usize, time: Duration, run: &s
 /// Returns the CPU time of this process so far in milliseconds.
 fn cpu_ms() -> f64 {
     const MS_PER_TICK: f64 = 10.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("the process status on Linux");
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * MS_PER_TICK
 }

@@ -66,7 +66,7 @@ async fn fill(workspace: &Handles, count: usize) {
     let make = |number: usize| async move {
         let task = workspace.writer.create_task(task(number)).await.expect("a task").0;
         if let Some(command) = command(number) {
-            workspace.writer.act_on_task(task.id.as_str(), command, StreamExpectation::Any).await.expect("done");
+            workspace.writer.act_on_task(task.id.as_str(), command, StreamExpectation::Any).await.expect("an action");
         }
     };
     stream::iter((0..count).map(make)).buffer_unordered(CONCURRENCY).collect::<()>().await;
@@ -104,7 +104,7 @@ fn filters() -> Vec<(&'static str, TaskFilter)> {
     ]
 }
 
-/// Prints the duration of an operation, and the number of its results.
+/// Runs an operation repeatedly. Prints the median and the 99th percentile of the durations, and the number of results.
 async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
     let (mut times, mut count) = (Vec::with_capacity(ROUNDS), 0);
     for _ in 0..ROUNDS {

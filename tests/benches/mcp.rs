@@ -49,7 +49,7 @@ async fn measured(server: &Server, rounds: usize, made: impl Fn() -> Request) ->
         }
     }
     times.sort_unstable();
-    times.get(rounds / 2).copied().context("--rounds is at least 1")
+    times.get(rounds / 2).copied().context("--rounds must be at least 1")
 }
 
 #[tokio::main]
@@ -58,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     let server = Server::start_with(&config).await?;
-    let key = server.key("owner").context("a key")?;
+    let key = server.key("owner").context("the server has no key of the owner")?;
     for number in 0..200 {
         let event = json!({
             "aggregate_type": "article",

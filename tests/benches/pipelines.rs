@@ -136,7 +136,8 @@ async fn measure(workspace: &Handles, pipeline: &Value, columns: bool, runs: usi
     (times[runs / 2].as_secs_f64() * 1e3, rows)
 }
 
-/// Appends new states and changes of old ones until `stop` is set.
+/// Appends new states and changes of existing states until `stop` is set. Returns the number of appended events per
+/// second.
 async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64 {
     let began = Instant::now();
     let mut appended = 0;

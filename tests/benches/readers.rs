@@ -53,7 +53,7 @@ impl Arguments {
             }
         }
         if read.program.is_empty() || read.seconds == 0 || read.rate == 0 || read.silent > read.readers {
-            bail!("--program names the server; --seconds and --rate are positive; --silent is part of --readers");
+            bail!("expected --program FILE, --seconds and --rate of at least 1, and --silent of at most --readers");
         }
         Ok(read)
     }
@@ -102,13 +102,13 @@ impl Load {
             socket.write_all(self.append(first + number).as_bytes()).await?;
             let status = answer(&mut socket, &mut buffer).await?;
             if status != 201 {
-                bail!("an append got status {status}");
+                bail!("an append got the status {status}; expected 201");
             }
             taken.push(began.elapsed().saturating_sub(due));
         }
     }
 
-    /// Follows the log or an aggregate. A silent reader reads only the head of the response.
+    /// Opens a stream of the log or of an aggregate, and reads the head of the response.
     async fn follow(self: Arc<Load>, number: usize) -> anyhow::Result<TcpStream> {
         let mut socket = TcpStream::connect(&self.address).await?;
         let path = match self.arguments.of_aggregates {
@@ -147,7 +147,7 @@ async fn answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<
     buffer.clear();
     loop {
         if socket.read_buf(buffer).await? == 0 {
-            bail!("the connection was closed");
+            bail!("the server closed the connection before the end of a response");
         }
         let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();

@@ -22,7 +22,7 @@ const IDLE_BYTES: u64 = 40_000;
 const P99: Duration = Duration::from_millis(250);
 /// The number of sockets opened concurrently.
 const CONNECT_CONCURRENCY: usize = 50;
-/// The number of concurrent requests for tasks.
+/// The number of concurrent requests that create tasks, append events or run pipelines.
 const REQUESTS: usize = 64;
 /// The time without requests before the server's memory is measured.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
@@ -57,13 +57,13 @@ impl Arguments {
             }
         }
         if read.program.is_empty() || read.sockets < 2 || read.rounds == 0 {
-            bail!("--program names the server; --sockets is at least 2, --rounds at least 1");
+            bail!("expected --program FILE, --sockets of at least 2, and --rounds of at least 1");
         }
         Ok(read)
     }
 }
 
-/// The server, and the client that sends its requests.
+/// A server, and the client that sends requests to the server.
 struct Server {
     program: Program,
     http: reqwest::Client,
@@ -87,7 +87,7 @@ impl Server {
     }
 }
 
-/// A listening agent.
+/// The socket of an agent.
 struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     agent: String,
@@ -134,7 +134,7 @@ impl Socket {
     }
 }
 
-/// Waits until each socket has received an event, and returns the agent and the time of each delivery.
+/// Waits until each socket has received an event of this type. Returns the agent and the time of each delivery.
 async fn delivery_times(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String, Instant)>> {
     let each = sockets.iter_mut().map(|socket| async move {
         loop {
@@ -206,8 +206,8 @@ async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
     Ok([rate(server, append).await?, rate(server, pipeline).await?])
 }
 
-/// Returns the fractions of the rates of appends and pipelines that remain with idle sockets, as medians over the
-/// rounds. Each measurement is compared with the measurements without sockets before and after it, because the
+/// Returns the rates of appends and pipelines with idle sockets as fractions of the rates without sockets: the median
+/// of all rounds. A round compares a measurement with the measurements without sockets before and after it, because the
 /// performance of the machine and the length of the log change over time.
 async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyhow::Result<[Rate; 2]> {
     let mut parts = [Vec::new(), Vec::new()];
@@ -243,7 +243,7 @@ async fn register(server: &Server, kind: &str, count: usize) -> anyhow::Result<V
     let mut agents = Vec::new();
     for number in 0..count {
         let agent = server.post("/api/v1/agents", &json!({"name": format!("{kind} {number}")})).await?;
-        agents.push(agent["id"].as_str().context("an agent has an id")?.to_owned());
+        agents.push(agent["id"].as_str().context("the response about the new agent has no id")?.to_owned());
     }
     Ok(agents)
 }

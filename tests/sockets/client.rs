@@ -71,16 +71,16 @@ impl Exchange {
                 return String::from_utf8_lossy(&std::mem::replace(&mut self.buffer, rest)).into_owned();
             }
             seen = self.buffer.len().saturating_sub(end.len());
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("something comes");
-            assert_ne!(read.expect("a connection"), 0, "ended after {}", String::from_utf8_lossy(&self.buffer));
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("the server sends bytes");
+            assert_ne!(read.expect("a connection"), 0, "socket ended after {}", String::from_utf8_lossy(&self.buffer));
         }
     }
 
     /// Reads exactly `length` bytes.
     pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
         while self.buffer.len() < length {
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("something comes");
-            assert_ne!(read.expect("a connection"), 0, "ended too early");
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("the server sends bytes");
+            assert_ne!(read.expect("a connection"), 0, "the connection ended too early");
         }
         let rest = self.buffer.split_off(length);
         std::mem::replace(&mut self.buffer, rest)
@@ -94,7 +94,7 @@ impl Exchange {
             head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         let length: usize = length.unwrap_or_default();
         while self.buffer.len() < length {
-            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("the body comes");
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.buffer)).await.expect("the server sends bytes");
             assert_ne!(read.expect("a connection"), 0, "the body ends too early");
         }
         (status, String::from_utf8_lossy(&self.buffer).into_owned())

@@ -27,7 +27,7 @@ use super::{Serving, TIMEOUT, serve_as_configured};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The deadline of a script. A debug build on a busy machine takes much longer than the usual deadline.
 const DEADLINE_MS: u64 = 120_000;
-/// The query for the states of the corpus, without the fields that differ in another log.
+/// The query for the states of the corpus, without the fields whose values depend on the rest of the log.
 const STATES: &str = r#"{"pipeline": [
     {"$match": {"aggregate_type": {"$in": ["article", "note"]}}}, {"$fold": {}},
     {"$project": {"_position": 0, "_facts": 0, "_created_at": 0, "_last_event_at": 0}}, {"$sort": {"_id": 1}}]}"#;
@@ -165,7 +165,7 @@ fn copy(from: &Path) -> TempDir {
             match entry.path().is_dir() {
                 true => copy_into(&entry.path(), &to),
                 false if entry.file_name() == "LOCK" => {}
-                false => drop(std::fs::copy(entry.path(), to).expect("copied")),
+                false => drop(std::fs::copy(entry.path(), to).expect("a copy")),
             }
         }
     }
@@ -259,7 +259,7 @@ async fn unusual_content_is_stored_found_and_imported_into_another_workspace() {
     let by_store = exports.path().join("store.ndjson");
     let store = connect(stopped.path()).await;
     export_offline(&store, &by_store).await;
-    assert_eq!(lines(&by_server), lines(&by_store), "both exports hold the same");
+    assert_eq!(lines(&by_server), lines(&by_store), "both exports have the same lines");
     let progress = ProgressIndicator::start(None);
     let empty = Store::connect("mem://").await.expect("a store");
     let input = LineInput::open(&by_store).expect("the export");
@@ -278,7 +278,7 @@ async fn unusual_content_is_stored_found_and_imported_into_another_workspace() {
     let input = LineInput::open(&by_store).expect("the export");
     let restored =
         restore(engine(&store).await, Some("default"), false, input, None, &progress).await.expect("imported");
-    assert!(restored.left_out > 0, "the agents of plugins are there already");
+    assert!(restored.left_out > 0, "the import left out no events of the agents that already exist");
     let merged = exports.path().join("merged.ndjson");
     export_offline(&store, &merged).await;
     let without_positions = |file: &Path| -> Vec<Value> {

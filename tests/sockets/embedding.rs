@@ -19,7 +19,7 @@ use super::{TIMEOUT, created, serve_with};
 type Requests = Arc<Mutex<Vec<Value>>>;
 
 /// Responds with one vector for each text, in reverse order of the texts. A vector contains the length of the text and
-/// 1.
+/// 1. Rejects the text `refuse`, and never responds to the text `wait`.
 #[handler]
 async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) -> poem::Response {
     requests.lock().expect("no panic before").push(body.clone());
@@ -49,7 +49,7 @@ async fn service(requests: &Requests) -> Embedding {
 async fn a_service_embeds_texts_in_batches() {
     let requests = Requests::default();
     let settings = service(&requests).await;
-    let embed = embedding::open(&settings).expect("settings").expect("switched on");
+    let embed = embedding::open(&settings).expect("settings").expect("a model");
     assert_eq!(embed.model(), "lengths");
     let texts = |texts: &[&str]| -> Vec<String> { texts.iter().map(|text| (*text).to_owned()).collect() };
     let (model, input) = (embed.clone(), texts(&["a", "bb", "ccc"]));
@@ -60,16 +60,16 @@ async fn a_service_embeds_texts_in_batches() {
 
     let (model, input) = (embed.clone(), texts(&["refuse"]));
     let refused = tokio::task::spawn_blocking(move || model.embed(&input)).await.expect("no panic");
-    assert_eq!(refused.expect_err("refused").0, "the service returned 429 Too Many Requests: slow down");
+    assert_eq!(refused.expect_err("refused").0, "the embedding service returned 429 Too Many Requests: slow down");
 
     let calls = EmbeddingCalls { timeout: Duration::from_millis(50), ..settings.calls.clone() };
-    let hasty = embedding::open(&Embedding { calls, ..settings.clone() }).expect("settings").expect("on");
+    let hasty = embedding::open(&Embedding { calls, ..settings.clone() }).expect("settings").expect("a model");
     let late = tokio::task::spawn_blocking(move || hasty.embed(&["wait".into()])).await.expect("no panic");
     assert!(late.expect_err("too late").0.contains("timed out"));
 
     let nameless = Embedding { model: String::new(), ..settings.clone() };
     let error = embedding::open(&nameless).err().expect("no model is named");
-    assert_eq!(error.to_string(), "search.embedding.model is empty");
+    assert_eq!(error.to_string(), "search.embedding.model is empty; expected the name of a model");
     let nowhere = Embedding { url: "nowhere".into(), ..settings };
     let error = embedding::open(&nowhere).err().expect("no URL");
     assert_eq!(error.to_string(), "search.embedding.url: invalid URL 'nowhere'");
@@ -92,7 +92,7 @@ async fn a_server_searches_with_its_configured_embedding_service() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let answer = timeout(TIMEOUT, found).await.expect("it is embedded");
+    let answer = timeout(TIMEOUT, found).await.expect("the event is embedded");
     assert!(answer.contains(r#""vector":1.0"#) && !answer.contains("warnings"), "{answer}");
     serving.end().await;
 }

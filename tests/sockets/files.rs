@@ -42,7 +42,7 @@ fn on_disk(folder: &Path) -> usize {
     workspaces.map(|workspace| std::fs::read_dir(workspace.path()).expect("a folder").count()).sum()
 }
 
-/// Waits until no files are left in the folder.
+/// Waits until the server counts no stored bytes and the folder contains no files.
 async fn emptied(serving: &Serving, folder: &Path) {
     let empty = async {
         while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {

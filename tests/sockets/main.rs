@@ -39,7 +39,7 @@ async fn serve() -> Serving {
 }
 
 async fn serve_with(mut config: Config) -> Serving {
-    // Disables the other plugins, because plugins could append events between the events of the test.
+    // Disables all plugins except `mcp`, because plugins could append events between the events of the test.
     config.plugins.enabled.retain(|name| name == "mcp");
     serve_as_configured(config).await
 }
@@ -177,7 +177,7 @@ async fn an_open_stream_ends_when_the_server_stops() {
     let mut stream = serving.client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
     stream.read_until("\r\n\r\n").await;
     serving.end().await;
-    assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
+    assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ended without its last chunk");
 }
 
 /// Creates a key, and returns the key's id and a client that uses the key.

@@ -22,7 +22,7 @@ async fn made_key(client: &Client, scopes: &[&str]) -> Key {
     Key { id: text("id"), client: Client { address: client.address, key: text("key") } }
 }
 
-/// Sends a request of the protocol and returns its response.
+/// Sends an MCP request and returns the result in the response.
 async fn rpc(client: &Client, id: usize, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
     let length = body.len().to_string();

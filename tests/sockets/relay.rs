@@ -45,7 +45,7 @@ async fn an_agent_that_reconnects_gets_unacknowledged_events_again() {
     let joined = socket.join(&topic, json!({})).await;
     for expected in [&second, &third] {
         let broadcast = socket.next_broadcast(&topic).await;
-        assert_eq!(broadcast["payload"]["task"]["id"], json!(expected), "acknowledged events are not sent again");
+        assert_eq!(broadcast["payload"]["task"]["id"], json!(expected), "the next unacknowledged event was not sent");
         assert_eq!(broadcast["meta"]["replayed"], true);
         socket.acknowledge(&joined, &topic, &broadcast["payload"]["position"]).await;
     }
@@ -63,7 +63,7 @@ async fn an_agent_that_reconnects_gets_unacknowledged_events_again() {
         page["data"].as_array().into_iter().flatten().map(|event| event["payload"]["task"]["title"].clone()).collect()
     };
     assert_eq!(titles(&all), ["one", "two", "three"]);
-    let cursor = all["next_cursor"].as_str().expect("there is more");
+    let cursor = all["next_cursor"].as_str().expect("a cursor");
     let rest = get(&serving, &format!("/api/v1/agents/{id}/events?cursor={cursor}")).await;
     assert_eq!((titles(&rest), &rest["next_cursor"]), (vec![json!("four")], &Value::Null));
     serving.end().await;
@@ -116,7 +116,7 @@ async fn subscribers_of_a_trait_get_a_task_for_a_new_article() {
 
 /// Checks that the `meta` of a broadcast names a client as the sender, and returns the broadcast without `meta`.
 fn by_client(mut broadcast: Value) -> Value {
-    let meta = broadcast.as_object_mut().and_then(|broadcast| broadcast.remove("meta")).expect("a mark");
+    let meta = broadcast.as_object_mut().and_then(|broadcast| broadcast.remove("meta")).expect("the field `meta`");
     assert!(meta["id"].is_string() && meta["sender"].as_str().is_some_and(|sender| sender.contains(':')), "{meta}");
     broadcast
 }
@@ -154,7 +154,7 @@ async fn clients_broadcast_to_each_other() {
     let enc = 6;
     frame[enc] = 0;
     one.stream.send(Message::binary(frame)).await.expect("the frame is sent");
-    let Some(Message::Binary(bytes)) = one.next().await else { panic!("bytes") };
+    let Some(Message::Binary(bytes)) = one.next().await else { panic!("expected a binary frame") };
     assert_eq!(one.reply("9").await["status"], "ok");
     let meta = usize::from(bytes[3]);
     assert_eq!((&bytes[..3], bytes[4]), (&[4, topic.len() as u8, 4][..], 0));

@@ -111,11 +111,11 @@ async fn the_server_closes_its_sockets_before_it_ends() {
         socket.join(&topic(&id), json!({})).await;
         sockets.push(socket);
     }
-    serving.stop.send(()).expect("it runs");
+    serving.stop.send(()).expect("the server runs");
     for socket in &mut sockets {
         assert_eq!(socket.close_code().await, Some(1012));
     }
-    timeout(TIMEOUT, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    timeout(TIMEOUT, serving.ended).await.expect("the server ends").expect("no panic").expect("an orderly end");
 }
 
 #[tokio::test(flavor = "multi_thread")]

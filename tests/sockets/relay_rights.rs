@@ -32,7 +32,7 @@ async fn listeners_cannot_send_task_events_or_acknowledge_for_others() {
         }
         let mut frame = vec![3, joined.len() as u8, 1, topic.len() as u8, 12, 0, 0];
         frame.extend(format!("{joined}9{topic}task.createdbytes").bytes());
-        socket.stream.send(Message::binary(frame)).await.expect("it is sent");
+        socket.stream.send(Message::binary(frame)).await.expect("the frame is sent");
         assert_eq!(socket.reply("9").await["status"], "error");
         for event in ["broadcast", "ack"] {
             let acknowledged = json!({"position": position});

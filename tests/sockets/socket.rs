@@ -84,7 +84,7 @@ impl Socket {
     /// Returns the next frame of any kind, or `None` if the server has closed the socket.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
-            match timeout(TIMEOUT, self.stream.next()).await.expect("something comes") {
+            match timeout(TIMEOUT, self.stream.next()).await.expect("the server sends a frame") {
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(message)) => return Some(message),
                 Some(Err(_)) | None => return None,
@@ -100,7 +100,7 @@ impl Socket {
         loop {
             let next = self.next().await;
             let text = next.as_ref().and_then(|next| next.to_text().ok().filter(|_| next.is_text()));
-            let message: Value = serde_json::from_str(text.expect("a message comes")).expect("JSON");
+            let message: Value = serde_json::from_str(text.expect("a text frame")).expect("JSON");
             if predicate(&message) {
                 return message;
             }

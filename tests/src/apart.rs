@@ -43,7 +43,7 @@ fn alone<R, F: Future<Output = anyhow::Result<R>>>(run: impl FnOnce() -> F) -> R
         Ok(result) => result.map_err(|error| format!("{error:#}")),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
-            Err(text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned())
+            Err(text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a text").to_owned())
         }
     }
 }

@@ -52,7 +52,7 @@ struct Given {
 /// before and after the followers of the log have caught up. The rows must be the same every time.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
-    let (head, cases) = text.split_once(CASE).context("the file has no case")?;
+    let (head, cases) = text.split_once(CASE).with_context(|| format!("{} has no line '=== name'", path.display()))?;
     let server = Server::start().await?;
     let workspace = server.workspace("owner").await?;
     given(&workspace, head).await?;
@@ -66,7 +66,7 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
     for (case, early) in early {
         let late = answer_of(&workspace, &case.pipeline()?).await?;
         if early != late {
-            bail!("'{}' answers\n{early}before the follower has caught up, and then\n{late}", case.name);
+            bail!("'{}' returns{early}\nbefore the followers have caught up, but afterwards{late}", case.name);
         }
         out += &format!("\n{CASE}{}\n{}{late}", case.name, case.text);
         if case.with_plan {
@@ -88,13 +88,13 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn read(case: &'a str) -> anyhow::Result<Case<'a>> {
-        let (name, rest) = case.split_once('\n').context("a case has a name and a pipeline")?;
+        let (name, rest) = case.split_once('\n').context("expected a pipeline after the name of a case")?;
         let text = rest.split(SECTION).next().unwrap_or_default().trim_end();
         Ok(Case { name, text, with_plan: rest.contains("\n--- plan") })
     }
 
     fn pipeline(&self) -> anyhow::Result<Value> {
-        serde_json::from_str(self.text).with_context(|| format!("the pipeline of '{}'", self.name))
+        serde_json::from_str(self.text).with_context(|| format!("cannot parse the pipeline of '{}'", self.name))
     }
 }
 
@@ -117,7 +117,7 @@ async fn given(workspace: &Handles, head: &str) -> anyhow::Result<()> {
                         foldwork_engine::workspace::projects::NewProject { name: line.into(), ..Default::default() };
                     workspace.writer.create_project(new).await.with_context(what)?;
                 }
-                other => bail!("unknown section {other}"),
+                other => bail!("unknown section '{other}'; expected types, projects or events"),
             }
         }
     }
@@ -149,8 +149,10 @@ async fn answer_of(workspace: &Handles, pipeline: &Value) -> anyhow::Result<Stri
                 Some(first) if *first == answer => {}
                 Some(first) => {
                     let pipeline = spaced(&json(pipeline)?);
+                    let options = format!("rules: {push_down}, columns: {columns}");
                     bail!(
-                        "{pipeline}\nfrom {source:?} (rules: {push_down}, columns: {columns}) gives{answer}\nbut from where it reads by itself{first}"
+                        "{pipeline}\nfrom {source:?} ({options}) returns{answer}\nbut from the source that the query \
+                         chooses{first}"
                     )
                 }
             }

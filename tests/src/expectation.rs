@@ -52,7 +52,7 @@ pub fn compare(path: &Path, expected: &str) -> Result<(), String> {
         }
         return std::fs::write(path, expected).map_err(|error| format!("{}: {error}", path.display()));
     }
-    Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, expected)))
+    Err(format!("{} differs; UPDATE=1 rewrites the file\n{}", path.display(), difference(&present, expected)))
 }
 
 /// Compares a file whose content is also a part of the generated file `derived`. Unlike [`compare`], fails after
@@ -73,7 +73,7 @@ pub fn updates() -> bool {
 
 /// Panics with all failures, if there are any.
 pub fn all_well(failures: Vec<String>) {
-    assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
+    assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
 /// The number of lines shown before a difference.

@@ -1,4 +1,4 @@
-//! Derives search queries from labels, with errors that people make: typos, a different word order, missing accents, or
+//! Derives search queries from labels, with errors that people make: typos, a different word order, wrong accents, or
 //! unfinished words.
 
 use strum::VariantArray;

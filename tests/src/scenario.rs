@@ -252,7 +252,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
         let named = body.as_mut().and_then(Value::as_object_mut).and_then(|body| body.shift_remove("request_id"));
         let of_header = headers.get("x-request-id").and_then(|id| id.to_str().ok());
         if body.is_some() && named.as_ref().and_then(Value::as_str) != of_header {
-            bail!("the error names the request {named:?}, the header {of_header:?}: {body:?}");
+            bail!("the error has the request id {named:?}, but the header x-request-id is {of_header:?}: {body:?}");
         }
     }
     for (name, place) in &step.save {
@@ -260,7 +260,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
             Some(header) => headers.get(header).and_then(|value| value.to_str().ok()).map(str::to_owned),
             None => body.as_ref().and_then(|body| body.pointer(place)).map(plain),
         };
-        saved.insert(name.clone(), found.with_context(|| format!("{place} is not in the answer {status}: {body:?}"))?);
+        saved.insert(name.clone(), found.with_context(|| format!("{place} is not in response {status}: {body:?}"))?);
     }
     // Selects parts only of successful responses. Errors are shown completely.
     if let (Some(places), Some(whole), true) = (&step.pick, &body, status.is_success()) {
@@ -280,7 +280,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
 
 fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> anyhow::Result<Request> {
     let fill = |text: &str| filled(text, saved);
-    let (method, target) = step.request.split_once(' ').context("a request is a method and a path")?;
+    let (method, target) = step.request.split_once(' ').context("the request needs a method and a path")?;
     let target: poem::http::Uri = fill(target)?.parse().with_context(|| format!("{target} is not a path"))?;
     let mut request = Request::builder().method(Method::from_bytes(method.as_bytes())?).uri(target);
     match step.caller.as_deref().unwrap_or("owner") {

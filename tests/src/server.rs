@@ -217,7 +217,7 @@ impl Server {
         let mut keys = vec![("owner", owner)];
         for (name, scope) in LIMITED_KEYS {
             let new = NewKey { name: name.into(), scopes: vec![scope], ..NewKey::default() };
-            keys.push((name, workspace.owner.create_key(new, None).await?.secret.context("a new key")?));
+            keys.push((name, workspace.owner.create_key(new, None).await?.secret.context("a new key has no secret")?));
         }
         let (_, other) = engine.provision("other", None).await?;
         keys.push(("other", other));
@@ -331,7 +331,8 @@ impl Server {
     }
 }
 
-/// Opens the archive that the configuration names, with a new key.
+/// Opens the archive that the configuration names, with a new key. Returns `None` if the configuration names no
+/// archive.
 fn archive(config: &Config) -> anyhow::Result<Option<Archive>> {
     if !config.backup.is_enabled() {
         return Ok(None);
@@ -340,7 +341,7 @@ fn archive(config: &Config) -> anyhow::Result<Option<Archive>> {
     Ok(Some(Archive::open(&config.backup.url, [], key)?))
 }
 
-/// Returns the archiver of an engine.
+/// Returns the archiver of an engine, or `None` without an archive.
 fn backups(engine: &Arc<Engine>, archive: Option<&Archive>, config: &Config) -> Option<Arc<Backups>> {
     archive.map(|archive| Backups::new(engine.clone(), archive.clone(), config.backup.settings()))
 }

@@ -62,7 +62,7 @@ async fn concurrent_first_requests_of_a_user_create_one_user_and_one_workspace()
         found.push(first.await.expect("a request"));
     }
     found.dedup();
-    let [workspace] = found.as_slice() else { panic!("{found:?}") };
+    let [workspace] = found.as_slice() else { panic!("expected one workspace, found {found:?}") };
     let caller = engines[0].authenticate(&token).await.expect("a caller");
     let reader: Reader = engines[0].enter(caller).await.expect("a right");
     assert_eq!(&*reader.record().id, workspace);
@@ -88,7 +88,7 @@ async fn concurrent_exchanges_of_a_sign_in_code_create_one_key() {
                 Err(error) => panic!("{error:?}"),
             }
         }
-        let [made] = made.as_slice() else { panic!("{} got a key", made.len()) };
+        let [made] = made.as_slice() else { panic!("{} exchanges created a key", made.len()) };
         assert!(!is_refused(&engines[1], made.secret.as_deref().expect("a key")).await);
     }
 }
@@ -221,13 +221,13 @@ async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspace
     let own = engines[1].authenticate(&token).await.expect("a caller");
     let there: Writer = engines[1].enter(bob.clone()).await.expect("a right");
     let everywhere = NewKey { opens_all: true, ..new_key("everywhere", Scope::VARIANTS) };
-    let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("its secret");
+    let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("a secret");
     // Holds one right with the key itself, and another right with a key that was derived from this key in another
     // workspace.
     let caller = engines[1].authenticate_in(&made, Some(own.workspace_id())).await.expect("a caller");
     let writer: Writer = engines[1].enter(caller.clone()).await.expect("a right");
     let derived = writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.expect("a key");
-    let derived = engines[1].authenticate(&derived.secret.expect("its secret")).await.expect("a caller");
+    let derived = engines[1].authenticate(&derived.secret.expect("a secret")).await.expect("a caller");
     let mut standings = Vec::new();
     for caller in [caller, derived] {
         assert_eq!(caller.workspace_id(), own.workspace_id());
@@ -286,9 +286,9 @@ async fn an_invitation_becomes_invalid_when_its_creators_key_is_revoked_or_expir
     let bob = engines[1].signed_in(&token).await.expect("a user");
     let all = || new_key("all", Scope::VARIANTS);
     let origin = workspace.owner.create_key(all(), None).await.expect("a key");
-    let by_origin = enter(&engines[1], origin.secret.as_deref().expect("its secret")).await.expect("in");
+    let by_origin = enter(&engines[1], origin.secret.as_deref().expect("a secret")).await.expect("a workspace");
     let derived = by_origin.owner.create_key(all(), None).await.expect("a key");
-    let by_derived = enter(&engines[0], derived.secret.as_deref().expect("its secret")).await.expect("in");
+    let by_derived = enter(&engines[0], derived.secret.as_deref().expect("a secret")).await.expect("a workspace");
     let invitation = by_derived.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
     assert_eq!(bob.invitations().await.expect("invitations").len(), 1);
     workspace.owner.revoke_key(&origin.record.id, DerivedKeys::End).await.expect("revoked");
@@ -300,7 +300,7 @@ async fn an_invitation_becomes_invalid_when_its_creators_key_is_revoked_or_expir
     // An invitation expires together with the key that created it.
     let soon = SystemClock.now_ms() + 1_500;
     let brief = workspace.owner.create_key(NewKey { expires_at: Some(soon), ..all() }, None).await.expect("a key");
-    let by_brief = enter(&engines[0], brief.secret.as_deref().expect("its secret")).await.expect("in");
+    let by_brief = enter(&engines[0], brief.secret.as_deref().expect("a secret")).await.expect("a workspace");
     let invitation = by_brief.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
     assert_eq!(invitation.expires_at, Some(soon));
     let mut grant = by_brief.reader.grant();
@@ -321,7 +321,7 @@ async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces(
     let own = engines[0].authenticate(&token).await.expect("a caller");
     let there: Writer = engines[0].enter(bob.clone()).await.expect("a right");
     let bound =
-        there.create_key(new_key("bound", Scope::VARIANTS), None).await.expect("a key").secret.expect("its secret");
+        there.create_key(new_key("bound", Scope::VARIANTS), None).await.expect("a key").secret.expect("a secret");
     let main = bob.workspace_id();
     for engine in &engines {
         assert_eq!(engine.authenticate_in(&bound, Some(main)).await.expect("a caller").workspace_id(), main);
@@ -334,7 +334,7 @@ async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces(
     let bound: Writer =
         engines[0].enter(engines[0].authenticate(&bound).await.expect("a caller")).await.expect("a right");
     let made = there.create_key(everywhere(&[Scope::ApiRead]), None).await.expect("a key");
-    let secret = made.secret.expect("its secret");
+    let secret = made.secret.expect("a secret");
     for workspace in [main, own.workspace_id()] {
         let caller = engines[1].authenticate_in(&secret, Some(workspace)).await.expect("a caller");
         assert_eq!((caller.workspace_id(), caller.scopes()), (workspace, &[Scope::ApiRead][..]));

@@ -25,7 +25,7 @@ async fn every_documented_example_returns_its_result() {
     let server = Server::start().await.expect("a server");
     let list = call(&server, Method::GET, "/api/v1/pipelines/operators", None).await;
     let entries = list["data"].as_array().expect("a list");
-    assert!(entries.len() > 200, "{} entries", entries.len());
+    assert!(entries.len() > 200, "the catalogue has only {} entries", entries.len());
     let mut wrong = Vec::new();
     for entry in entries {
         let example = &entry["example"];
@@ -50,7 +50,7 @@ async fn every_documented_example_returns_its_result() {
         let whole = matches!(entry["kind"].as_str(), Some("stage" | "query")) || example["result"] == results;
         let found = if whole { results } else { results[0]["result"].clone() };
         if found != example["result"] {
-            wrong.push(format!("{} {}: {answer} is not {}", entry["kind"], entry["name"], example["result"]));
+            wrong.push(format!("{} {}: found {answer}, expected {}", entry["kind"], entry["name"], example["result"]));
         }
     }
     all_well(wrong);

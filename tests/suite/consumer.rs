@@ -26,7 +26,7 @@ use foldwork_tests::handles::{Handles, enter};
 use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
-/// The maximum duration of an operation that would hang if it were broken.
+/// The time limit for operations that a bug could block forever.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The behavior of the plugin's calls.
@@ -209,7 +209,7 @@ async fn a_cancelled_replay_loses_neither_facts_nor_steps() {
     workspace.writer.resume_plugin(NAME).await.expect("resumed");
     append(&workspace, vec![note(NOTES)]).await;
     let found = found(&workspace).await;
-    assert!(found.contains(&format!("n{NOTES}")), "the consumer goes on");
+    assert!(found.contains(&format!("n{NOTES}")), "the consumer did not process the event after the replay");
     let known = found.len() as u64 - 1 + parked(&workspace).await;
     assert_eq!(known, NOTES as u64, "each step is still parked, or its facts are applied");
     engine.close().await;
@@ -368,7 +368,7 @@ async fn an_agent_whose_id_is_taken_gets_another_id() {
         let workspace = enter(&works, &key).await.expect("the workspace opens");
         let id = format!("agent-{NAME}-2");
         let (agent, _) = workspace.reader.aggregate(&id, StateMoment::Now).await.expect("an agent");
-        assert_eq!((&*agent.aggregate_type, agent.version), ("agent", 1), "the same at each start");
+        assert_eq!((&*agent.aggregate_type, agent.version), ("agent", 1), "the agent differs between starts");
         drop(workspace);
         works.close().await;
     }
@@ -395,7 +395,7 @@ async fn one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete() {
         let again = workspace.writer.rebuild_graph().await;
         assert!(
             matches!(again, Err(Error::Conflict { code: ErrorCode::RebuildRunning, .. })),
-            "one at a time: {again:?}"
+            "a second rebuild on one server: {again:?}"
         );
         let rebuilt = elsewhere.writer.rebuild_graph().await.expect("the other server is faster");
         assert_eq!(rebuilt.nodes, 20);

@@ -17,15 +17,12 @@ use foldwork_plugins::script::Script;
 /// Loads a shipped script with the default limits, except for the deadline. The deadline is longer, because a debug
 /// build on a busy machine is slow.
 fn shipped(name: &str) -> Script {
-    let folder = PluginFolder::shipped(name).expect("shipped");
+    let folder = PluginFolder::shipped(name).expect("a shipped plugin");
     Script::load(&folder, CallLimits { deadline_ms: 60_000, ..CallLimits::default() }).expect("a script")
 }
 
 fn article() -> Definition {
-    builtin::definitions()
-        .into_iter()
-        .find(|definition| *definition.type_name == *"article")
-        .expect("a type of its own")
+    builtin::definitions().into_iter().find(|definition| *definition.type_name == *"article").expect("the type article")
 }
 
 fn aggregate(definition: &Definition, state: &Object) -> Aggregate {

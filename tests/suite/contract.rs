@@ -21,8 +21,8 @@ const LONGEST_SUMMARY: usize = 140;
 /// The names that generated clients already use for their own types.
 const RESERVED_NAMES: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
-/// The operations that create no second resource when they are repeated, even without an `Idempotency-Key`: a type has
-/// a name, and a sign-in code works once.
+/// The operations that create no second resource when they are repeated, even without an `Idempotency-Key`: a type is
+/// identified by its name, and a sign-in code works once.
 const CREATING_ONCE: [&str; 2] = ["define_type", "exchange_sign_in_code"];
 
 /// Returns the document of a server on which every plugin with endpoints is enabled.
@@ -43,10 +43,10 @@ fn every_operation_is_described_completely() {
             let id = operation["operationId"].as_str().unwrap_or_default();
             let mut wrong = wrong_with(path, operation);
             if !ids.insert(id) {
-                wrong.push("its id is used by another operation too".into());
+                wrong.push("another operation has the same id".into());
             }
             if list(&operation["tags"]).filter_map(Value::as_str).filter(|tag| tags.contains(tag)).count() != 1 {
-                wrong.push("it is in no section of the document".into());
+                wrong.push("expected exactly one tag of the document".into());
             }
             failures.extend(wrong.into_iter().map(|wrong| format!("{method} {path} ({id}): {wrong}")));
         }
@@ -77,40 +77,40 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     };
     let words: Vec<&str> = operation["operationId"].as_str().unwrap_or_default().split('_').collect();
     let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
-    must(words.len() > 1 && words.iter().all(is_word), "its id is not <verb>_<resource>");
+    must(words.len() > 1 && words.iter().all(is_word), "the id is not <verb>_<resource>");
     let summary = operation["summary"].as_str().unwrap_or_default();
-    must(!summary.is_empty() && summary.len() <= LONGEST_SUMMARY, "it has no summary of one line");
+    must(!summary.is_empty() && summary.len() <= LONGEST_SUMMARY, "the summary is missing or too long for one line");
     // The last paragraph names the scope and is generated.
     let paragraphs = operation["description"].as_str().unwrap_or_default().split("\n\n").count();
-    must(paragraphs > 1, "it has no description: a paragraph below the handler's first line");
+    must(paragraphs > 1, "the description is missing: a paragraph below the handler's first line");
     let scopes: Vec<&str> = list(&operation["x-required-scope"]).filter_map(Value::as_str).collect();
     let is_open = operation["security"] == json!([]);
-    must(is_open || list(&operation["security"]).count() == 1, "it has no security requirement");
+    must(is_open || list(&operation["security"]).count() == 1, "expected exactly one security requirement");
     let is_session = operation["x-required-session"] == true;
-    must((is_open || is_session) == scopes.is_empty(), "it needs a token and no scope, or a scope and no token");
-    must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs an unknown scope");
+    must((is_open || is_session) == scopes.is_empty(), "expected no scopes exactly for open and session operations");
+    must(scopes.iter().all(|name| Scope::parse(name).is_some()), "x-required-scope has an unknown scope");
     let named = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "path");
     let named: BTreeSet<&str> = named.filter_map(|parameter| parameter["name"].as_str()).collect();
     let placeholders = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-    must(named == placeholders, "its parameters differ from those in its path");
+    must(named == placeholders, "the path parameters differ from the placeholders in the path");
     for parameter in list(&operation["parameters"]) {
         let described = parameter["description"].as_str().is_some_and(|text| !text.is_empty());
-        must(described, &format!("its parameter {} has no description", parameter["name"]));
+        must(described, &format!("the parameter {} has no description", parameter["name"]));
     }
     let responses: Vec<(&String, &Value)> = object(&operation["responses"]).collect();
-    must(responses.iter().any(|(status, _)| status.starts_with('2')), "it never succeeds");
+    must(responses.iter().any(|(status, _)| status.starts_with('2')), "no response has a status 2xx");
     let of_callers = ["401", "403"].into_iter().filter(|_| !is_open);
     for status in of_callers.chain(["429", "500", "503"]) {
-        must(responses.iter().any(|(known, _)| *known == status), &format!("it has no response {status}"));
+        must(responses.iter().any(|(known, _)| *known == status), &format!("the response {status} is missing"));
     }
     for (status, response) in responses {
         let described = response["description"].as_str().is_some_and(|text| !text.is_empty());
-        must(described, &format!("its {status} has no description"));
+        must(described, &format!("the response {status} has no description"));
         let schema = &response["content"]["application/json"]["schema"];
         if status.starts_with(['4', '5']) {
-            must(schema["$ref"] == "#/components/schemas/Error", &format!("its {status} is not the error schema"));
+            must(schema["$ref"] == "#/components/schemas/Error", &format!("response {status} lacks the schema Error"));
         }
-        must(response["headers"].get("X-Request-Id").is_some(), &format!("its {status} has no X-Request-Id header"));
+        must(response["headers"].get("X-Request-Id").is_some(), &format!("the response {status} lacks X-Request-Id"));
     }
     wrong
 }
@@ -185,7 +185,7 @@ fn error_responses_in_scenarios_have_a_status_that_belongs_to_their_code() {
             seen.insert(name.to_owned());
             if !code.statuses().split(' ').any(|status| status == exchange.status) {
                 let at = format!("{}: '{}'", file.display(), exchange.name);
-                failures.push(format!("{at}: {name} has the status {}, not {}", exchange.status, code.statuses()));
+                failures.push(format!("{at}: {name} has the status {}; expected {}", exchange.status, code.statuses()));
             }
         }
     }

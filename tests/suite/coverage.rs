@@ -15,8 +15,8 @@ use crate::faults::Fault;
 /// The statuses that no scenario has to show. The test `matrix` calls every operation as every kind of caller, and so
 /// covers the statuses that depend on the caller. The suite of sockets covers a body that does not arrive in time.
 const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
-/// The operations and statuses that need two concurrent requests, which no scenario has, with the test that covers
-/// each.
+/// The operations and statuses that need two concurrent requests, each with the test that covers it. Scenarios have no
+/// concurrent requests.
 const CONCURRENT: [(&str, &str); 1] =
     [("rebuild_graph 409", "tests/suite/consumer.rs:one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete")];
 
@@ -80,7 +80,7 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     for (line, test) in CONCURRENT {
         let (file, name) = test.split_once(':').unwrap_or_default();
         if reached.contains(line) || !read(&root().join(file)).contains(&format!("fn {name}()")) {
-            failures.push(format!("{line} is listed as covered by {test}, which is not needed or does not exist"));
+            failures.push(format!("the test {test} does not exist, or a scenario covers {line} as well"));
         }
     }
     let path = root().join("tests/coverage.txt");

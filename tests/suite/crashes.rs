@@ -84,7 +84,7 @@ impl Crashes {
 
     fn append_to_log(&self, bytes: &[u8]) {
         let mut file = fs::OpenOptions::new().append(true).open(self.segment()).expect("a segment");
-        file.write_all(bytes).expect("torn");
+        file.write_all(bytes).expect("a torn segment");
     }
 
     /// Returns the last segment of the log.
@@ -92,12 +92,12 @@ impl Crashes {
         segments(&self.store()).into_iter().max().expect("a segment")
     }
 
-    /// Returns the file names and the contents of the kept torn ends of segments.
+    /// Returns the kept torn ends: the name and content of each file in which a repair has kept the end of a segment.
     fn kept(&self) -> Vec<(String, Vec<u8>)> {
         let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten();
         let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
         let kept = named.filter(|(name, _)| name.contains(".wal.cut-"));
-        kept.map(|(name, path)| (name, fs::read(path).expect("what was kept"))).collect()
+        kept.map(|(name, path)| (name, fs::read(path).expect("a kept torn end"))).collect()
     }
 }
 
@@ -220,7 +220,7 @@ async fn a_record_torn_at_a_block_boundary_is_truncated() {
     // much shorter than the removed part.
     let segment = fs::OpenOptions::new().write(true).open(crashes.segment()).expect("a segment");
     let length = segment.metadata().expect("a length").len();
-    segment.set_len((length / BLOCK - 4) * BLOCK).expect("torn");
+    segment.set_len((length / BLOCK - 4) * BLOCK).expect("a torn segment");
     assert_eq!(crashes.append(writes).await, 3);
     assert_eq!(crashes.kept().len(), 1);
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
@@ -235,7 +235,7 @@ async fn a_log_damaged_before_its_end_is_not_opened() {
     let mut damaged = fs::read(crashes.segment()).expect("a segment");
     let middle = damaged.len() / 2;
     damaged[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0xff);
-    fs::write(crashes.segment(), &damaged).expect("damaged");
+    fs::write(crashes.segment(), &damaged).expect("a damaged segment");
 
     let url = format!("surrealkv://{}", crashes.store().display());
     let Err(refused) = Store::connect_with(&url, &Sizes::default()).await else { panic!("the store was opened") };
@@ -245,7 +245,7 @@ async fn a_log_damaged_before_its_end_is_not_opened() {
         names_file && message.contains("damaged at offset") && message.contains("a whole record follows"),
         "{message}"
     );
-    assert_eq!(fs::read(crashes.segment()).expect("a segment"), damaged, "nothing was changed");
+    assert_eq!(fs::read(crashes.segment()).expect("a segment"), damaged, "the damaged segment was changed");
     assert_eq!(crashes.kept(), []);
 }
 
@@ -279,7 +279,7 @@ async fn only_the_operating_system_user_of_the_server_can_access_the_folder_of_a
     let folder = tempfile::tempdir().expect("a folder");
     let (new, open) = (folder.path().join("new"), folder.path().join("open"));
     fs::create_dir(&open).expect("a folder");
-    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("opened to everybody");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("the permissions of the folder");
     for path in [new, open] {
         let store = Store::connect_with(&format!("surrealkv://{}", path.display()), &Sizes::default()).await;
         let permissions = fs::metadata(&path).expect("a folder").permissions();

@@ -148,21 +148,21 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
                 assert_eq!(violations[0].pointer, format!("/payload/{name}"));
                 assert_eq!(violations[0].message, format!("nested more than {most} levels deep"));
             }
-            other => panic!("{name}: {other:?}"),
+            other => panic!("{name}: the append returned {other:?}"),
         }
         let one_of_two = vec![event("pile", &id, Object::new()), refused];
         match workspace.writer.append_events(one_of_two).await {
             Err(error @ Error::Invalid { index: Some(1), .. }) => {
                 assert_eq!(error.to_string(), format!("/events/1/payload/{name}: nested more than {most} levels deep"));
             }
-            other => panic!("{name}: {other:?}"),
+            other => panic!("{name}: the append returned {other:?}"),
         }
     }
     let with = |levels| NewEvent { metadata: object(levels), ..event("pile", "m", Object::new()) };
     workspace.writer.append_events(vec![with(MAX_KEPT_DEPTH)]).await.expect("appended");
     match workspace.writer.append_events(vec![with(MAX_KEPT_DEPTH + 1)]).await {
         Err(Error::Invalid { violations, .. }) => assert_eq!(violations[0].pointer, "/metadata"),
-        other => panic!("{other:?}"),
+        other => panic!("metadata: the append returned {other:?}"),
     }
 
     // The output of plugins has the same limits. A step whose output exceeds a limit is parked with the reason.
@@ -198,7 +198,7 @@ async fn payloads_at_the_depth_limit_load_after_a_restart() {
     );
 
     let before = rows(&workspace).await;
-    assert!(before.iter().any(|row| row.contains(r#""_facts":{"digger":{"v":[["#)), "facts are shown");
+    assert!(before.iter().any(|row| row.contains(r#""_facts":{"digger":{"v":[["#)), "no state has the plugin's facts");
     // Opens the workspace while the first engine still runs, so that snapshots may be older than the log. Opens the
     // workspace again after both engines were closed.
     let abrupt = engine(&store).await;

@@ -29,7 +29,7 @@ async fn requests_over_the_rate_limit_get_retry_after() {
     let answer = server.call(get("/api/v1/projects", server.key("owner"))).await;
     assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
     let wait: u64 = answer.header("retry-after").and_then(|wait| wait.parse().ok()).expect("seconds");
-    assert!((1..=60).contains(&wait), "{wait}");
+    assert!((1..=60).contains(&wait), "retry-after: {wait}");
     assert!(text(answer).await.contains("\"rate_limited\""));
     // Other keys have their own allowance.
     let answer = server.call(get("/api/v1/projects", server.key("reader"))).await;

@@ -15,7 +15,8 @@ const MAX_EXAMPLE_BYTES: usize = 2_000;
 /// linters mistake for a schema.
 const CONFUSING: [&str; 2] = ["${", r#""fields":[{"#];
 
-/// Prevents an update by the test of the scenarios from being overwritten with examples of earlier scenarios.
+/// The lock for updates of the examples. Without the lock, a test that has read the scenarios before their update could
+/// overwrite the updated examples.
 static UPDATE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -46,7 +47,8 @@ pub fn compare_examples() -> Result<(), String> {
     compare_source(&root().join("openapi/examples.json"), &format!("{text}\n"), "openapi/openapi.json")
 }
 
-/// Adds the first successful request of an operation, and the first response of each status.
+/// Adds a successful request and the response as examples of an operation. Keeps examples that were added before, and
+/// skips long or confusing examples.
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();

@@ -139,7 +139,7 @@ pub async fn mixed() -> Server {
     server
 }
 
-/// Returns the responses to all compared requests and pipelines.
+/// Returns the results to compare: the responses to requests, the rows of pipelines, and the bytes of files.
 pub async fn shown(server: &Server) -> Vec<(String, Value)> {
     worked(&server.workspace("owner").await.expect("a workspace")).await.expect("the plugins catch up");
     let mut all = Vec::new();
@@ -177,7 +177,7 @@ pub async fn engine(store: &Store) -> Arc<Engine> {
     Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
-/// A folder with an export of a server's first workspace.
+/// A folder with exports of a workspace and their files.
 struct Exported {
     folder: TempDir,
 }
@@ -236,7 +236,7 @@ async fn a_workspace_imported_into_an_empty_store_has_the_same_data() {
     assert!(lines[0].starts_with(r#"{"foldwork_export":2,"#), "{}", lines[0]);
     assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"project":"#)).count(), 2);
     assert_eq!(lines.iter().filter(|line| line.starts_with(r#"{"definition":"#)).count(), 2);
-    assert_eq!(std::fs::read_dir(exported.bytes()).expect("a folder").count(), 1, "only what a file still names");
+    assert_eq!(std::fs::read_dir(exported.bytes()).expect("a folder").count(), 1, "the number of exported contents");
 
     let store = Store::connect("mem://").await.expect("a store");
     let first = exported.import(&store, "all.ndjson").await.expect("imported");
@@ -375,7 +375,7 @@ async fn an_append_cannot_set_the_original_actor_and_time() {
     assert!(matches!(refused, Error::Forbidden { code: ErrorCode::RecordedElsewhere, .. }), "{refused}");
 }
 
-/// Returns whether a key opens the store.
+/// Returns whether a key is valid in the store.
 async fn opens(store: &Store, key: &str) -> bool {
     engine(store).await.authenticate(key).await.is_ok()
 }
@@ -386,7 +386,7 @@ async fn an_import_does_not_restore_removed_members_or_revoked_keys() {
     let made = post(&server, "keys", json!({"name": "lent", "scopes": ["api:read"]})).await;
     let (lent, lent_id) = (made["key"].as_str().expect("a key").to_owned(), made["id"].as_str().expect("an id"));
     let control = server.store.control().await.expect("the control database");
-    let workspace: Arc<str> = server.workspace("owner").await.expect("it").reader.record().id.clone();
+    let workspace: Arc<str> = server.workspace("owner").await.expect("a workspace").reader.record().id.clone();
     let (gone, lowered) = ("00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b");
     for id in [gone, lowered] {
         let user = UserRecord { id: id.into(), email: None, email_verified: false, name: None, plan: None };

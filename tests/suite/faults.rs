@@ -96,7 +96,7 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
 /// code in the body as the credential.
 const ANY_BODY: &str = r#"{"code": "sic_0"}"#;
 
-/// The query string of the operation that a link authenticates instead of a header.
+/// The query string for `/uploads`. A link in the query string authenticates this operation instead of a header.
 const QUERY: &str = "?link=a";
 
 async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
@@ -184,5 +184,5 @@ async fn the_writer_of_a_log_survives_a_panic() {
         );
     }
     let position = server.workspace("owner").await.expect("the workspace").reader.position();
-    assert_eq!(position, 3, "the event of the panicking append is missing");
+    assert_eq!(position, 3, "the log has other events than one per round");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Stores a file and returns a link to it.
 async fn linked(server: &Server, filename: &str) -> anyhow::Result<String> {
-    let owner = server.key("owner").context("the owner")?;
+    let owner = server.key("owner").context("the server has no key of the owner")?;
     let workspace = server.workspace("owner").await?.reader.record().id.to_string();
     let path = format!("/api/v1/files/{workspace}/_/_/_/{filename}");
     let request = |method: &str| {
@@ -19,7 +19,7 @@ async fn linked(server: &Server, filename: &str) -> anyhow::Result<String> {
     server.call(request("PUT").body(Body::from(filename.to_owned()))).await;
     let link = server.call(request("GET").finish()).await.into_body().into_string().await?;
     let link: Value = serde_json::from_str(&link)?;
-    Ok(link["url"].as_str().context("a link")?.to_owned())
+    Ok(link["url"].as_str().context("the response has no link")?.to_owned())
 }
 
 async fn fetched(server: &Server, url: &str) -> (StatusCode, String) {
@@ -53,7 +53,7 @@ async fn a_link_is_valid_for_one_path_and_one_hour() {
     ];
     for url in altered {
         let (status, body) = fetched(&server, &url).await;
-        assert_eq!(status, StatusCode::FORBIDDEN, "{url} is answered {body}");
+        assert_eq!(status, StatusCode::FORBIDDEN, "{url} returned {body}");
         assert!(body.contains("invalid_link"), "{body}");
     }
     server.clock.advance(60 * 60 * 1_000 - 1);

@@ -44,7 +44,7 @@ impl Shared {
     async fn twins(&self, settings: EngineSettings) -> ([Handles; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
         let key = one.first_start(None).await.expect("started").expect("a new store").key;
-        ([enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")], key)
+        ([enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace")], key)
     }
 
     /// Returns the sizes of all files in the folder.
@@ -71,8 +71,8 @@ impl Shared {
             }
         };
         let agreed = tokio::time::timeout(TIMEOUT, look).await;
-        assert!(agreed.is_ok(), "the files on the disk are {:?}", self.on_disk());
-        agreed.expect("they agree")
+        assert!(agreed.is_ok(), "the storage usage differs from the files on the disk: {:?}", self.on_disk());
+        agreed.expect("the usage matches the disk")
     }
 }
 
@@ -236,7 +236,7 @@ async fn an_upload_cannot_be_committed_after_its_bytes_were_removed_as_abandoned
         }
     };
     tokio::time::timeout(TIMEOUT, removed).await.expect("abandoned uploads are removed");
-    go.send(()).expect("it waits");
+    go.send(()).expect("the upload waits");
     assert!(matches!(running.await.expect("no panic"), Err(Error::Unavailable(_))));
     assert_eq!(shared.agrees(&other).await.files, 0);
 }
@@ -252,7 +252,7 @@ async fn an_upload_in_progress_on_a_running_server_is_not_removed() {
     let starting = shared.engine(EngineSettings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");
     upload(&other, &new_file("c", None), 5, 1).await.expect("stored");
-    go.send(()).expect("it waits");
+    go.send(()).expect("the upload waits");
     let stored = running.await.expect("no panic").expect("stored");
     assert_eq!(shared.agrees(&other).await.used_bytes, 2 * SIZE as u64 + 5);
     assert!(!stored.replaced);

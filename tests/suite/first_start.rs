@@ -40,9 +40,9 @@ async fn one_of_several_starting_servers_creates_the_first_key() {
             engines.push(engine);
             firsts.extend(first);
         }
-        let [first] = firsts.as_slice() else { panic!("{} made a workspace", firsts.len()) };
+        let [first] = firsts.as_slice() else { panic!("{} servers created a workspace", firsts.len()) };
         for engine in &engines {
-            let workspace = enter(engine, &first.key).await.expect("the key opens it on every server");
+            let workspace = enter(engine, &first.key).await.expect("the key opens the workspace on every server");
             assert_eq!(workspace.reader.record().id, first.workspace.id);
             assert_eq!(workspace.reader.list_keys().await.expect("keys").len(), 1);
         }

@@ -100,12 +100,12 @@ fn messages_name_settings_that_exist() {
                 let Some(section) = shipped.get(section) else { continue };
                 named += 1;
                 if section.get(name).is_none() && !name.starts_with('{') {
-                    failures.push(format!("{}: no such setting: {}", path.display(), line.trim()));
+                    failures.push(format!("{}: unknown setting in: {}", path.display(), line.trim()));
                 }
             }
         }
     }
-    assert!(named > 5, "{named} messages name a setting");
+    assert!(named > 5, "only {named} messages name a setting");
     all_well(failures);
 }
 
@@ -116,5 +116,5 @@ fn every_setting_has_a_description() {
     let unexplained = lines
         .windows(2)
         .filter(|pair| pair[1].contains(" = ") && !pair[1].starts_with('#') && !pair[0].starts_with('#'));
-    all_well(unexplained.map(|pair| format!("config.toml: no sentence above {}", pair[1])).collect());
+    all_well(unexplained.map(|pair| format!("config.toml: no comment above {}", pair[1])).collect());
 }

@@ -91,13 +91,13 @@ async fn edges_match_the_mentions_in_the_bodies() {
     let Some(articles) = articles::articles() else { return };
     let drawn = draw(&articles).await;
     assert_same(&mentions(&articles), &drawn);
-    assert!(drawn.len() > 100, "{} edges are hardly all", drawn.len());
+    assert!(drawn.len() > 100, "only {} edges", drawn.len());
 }
 
 fn assert_same(expected: &Edges, found: &Edges) {
     let missing: Vec<_> = expected.difference(found).collect();
     let invented: Vec<_> = found.difference(expected).collect();
-    assert!(missing.is_empty() && invented.is_empty(), "missing {missing:?}, invented {invented:?}");
+    assert!(missing.is_empty() && invented.is_empty(), "missing edges {missing:?}, wrong edges {invented:?}");
 }
 
 /// Appends the articles, waits for the plugins, and returns the open edges.
@@ -106,10 +106,10 @@ async fn draw(articles: &Articles) -> Edges {
     let workspace = server.workspace("owner").await.expect("a workspace");
     let began = Instant::now();
     append(&workspace, articles).await;
-    worked(&workspace).await.expect("caught up");
+    worked(&workspace).await.expect("the plugins catch up");
     let took = began.elapsed();
     let parked = workspace.reader.list_parked(None, None, 10).await.expect("parked steps");
-    assert!(parked.is_empty(), "{parked:?}");
+    assert!(parked.is_empty(), "parked steps: {parked:?}");
 
     let mut drawn = Edges::new();
     let mut without_statistics = Vec::new();
@@ -121,7 +121,7 @@ async fn draw(articles: &Articles) -> Edges {
         if words.and_then(Value::as_int).is_none_or(|words| words == 0) {
             without_statistics.push(id);
         }
-        assert!(around.edges.iter().all(|edge| &*edge.kind == KIND && edge.valid_to.is_none()), "{id}");
+        assert!(around.edges.iter().all(|edge| &*edge.kind == KIND && edge.valid_to.is_none()), "edges of {id}");
         drawn.extend(around.edges.iter().map(|edge| (edge.from.to_string(), edge.to.to_string())));
     }
     assert!(without_statistics.is_empty(), "without statistics: {without_statistics:?}");

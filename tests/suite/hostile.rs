@@ -62,7 +62,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     let script = match loaded(&text) {
         Ok(script) => script,
         Err(_) if kinds == "refused" => return Ok(()),
-        Err(error) => return Err(format!("{name} is refused: {error}")),
+        Err(error) => return Err(format!("{name} is not loaded: {error}")),
     };
     let began = Instant::now();
     let (outcome, peak) = peak_of(|| called(&script));
@@ -70,22 +70,22 @@ fn stopped(path: &Path) -> Result<(), String> {
     if std::env::var_os("SHOW").is_some() {
         eprintln!("{name}: {} ms, {} KiB, {outcome:?}", took.as_millis(), peak >> 10);
     }
-    let failure = outcome.err().ok_or_else(|| format!("{name} is not stopped"))?;
+    let failure = outcome.err().ok_or_else(|| format!("{name} ends without a failure"))?;
     if !kinds.split('|').any(|kind| kind == failure.kind.name()) {
-        return Err(format!("{name} fails with {failure:?}, not as {kinds}"));
+        return Err(format!("{name} fails with {failure:?}; expected {kinds}"));
     }
     if took > Duration::from_millis(CallLimits::default().deadline_ms) + GRACE {
-        return Err(format!("{name} took {} ms", took.as_millis()));
+        return Err(format!("{name} ends only after {} ms", took.as_millis()));
     }
     if peak > MAX_MEMORY {
-        return Err(format!("{name} took {peak} bytes"));
+        return Err(format!("{name} uses {peak} bytes of memory"));
     }
     // Checks that a call of another script still works.
     let peaceful = loaded("fn enrich(event, state, settings) { #{ derived: #{ seen: state.title } } }");
     let facts = called(&peaceful.map_err(|error| error.to_string())?).map_err(|failure| failure.to_string())?;
     match facts {
         Some(title) if title == Value::from("T") => Ok(()),
-        other => Err(format!("after {name} another plugin finds {other:?}")),
+        other => Err(format!("after {name}, another script returns {other:?}")),
     }
 }
 

@@ -19,7 +19,7 @@ async fn seen_by(engines: usize) -> Vec<Handles> {
     let (workspace, key) = first(&engine(store.share()).await).await.expect("a workspace");
     let mut all = vec![workspace];
     for _ in 1..engines {
-        all.push(enter(&engine(store.share()).await, &key).await.expect("the same one"));
+        all.push(enter(&engine(store.share()).await, &key).await.expect("the same workspace"));
     }
     all
 }
@@ -111,7 +111,7 @@ async fn a_repeated_append_returns_its_original_events() {
     assert_eq!(appended.repeated, [false, true, false, false]);
     assert!(!appended.is_repeat());
 
-    let after = enter(&engine(store.share()).await, &key).await.expect("the same one");
+    let after = enter(&engine(store.share()).await, &key).await.expect("the same workspace");
     append(&after, "another", "title").await.expect("appended");
     for workspace in [&after, &before] {
         let again = workspace.writer.append_requested(events.clone(), Some(&request)).await.expect("appended");

@@ -45,7 +45,7 @@ impl SharedWorkspace {
         }
     }
 
-    /// Returns whether an invited user may still accept an invitation.
+    /// Accepts an invitation as the invited user. Returns whether the invitation was still open.
     async fn is_open(&self, name: &str, invitation: &str) -> bool {
         let invited = self.engines[0].signed_in(&token(name)).await.expect("a user");
         let listed = invited.invitations().await.expect("invitations").iter().any(|(one, _)| *one.id == *invitation);

@@ -151,10 +151,10 @@ async fn scanning_a_list_without_matches_yields_to_other_requests() {
     let list = content.list_articles(&filter, Perspective::Draft, None, limit);
     let (page, pauses_of_list) = pauses(list).await;
     assert!(page.expect("a page").articles.is_empty());
-    assert!(pauses_of_list >= 5, "{pauses_of_list}");
+    assert!(pauses_of_list >= 5, "the list pauses {pauses_of_list} times");
     let (newest, pauses_of_newest) = pauses(content.newest_published(None, 10)).await;
     assert!(newest.expect("a list").is_empty());
-    assert!(pauses_of_newest >= 5, "{pauses_of_newest}");
+    assert!(pauses_of_newest >= 5, "the list pauses {pauses_of_newest} times");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
-/// The number of events that the filter rejects, which is more than one page reads.
+/// The number of events that the filter rejects: more than one page reads.
 const OTHER_EVENTS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
@@ -39,8 +39,8 @@ async fn a_page_without_matching_events_has_the_position_at_which_to_continue() 
 
     let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
     assert!(page.items.is_empty());
-    assert_eq!(page.next, Some(page.position), "the scan is not finished");
-    assert!((1..=OTHER_EVENTS as u64).contains(&page.position), "{}", page.position);
+    assert_eq!(page.next, Some(page.position), "the position at which to continue");
+    assert!((1..=OTHER_EVENTS as u64).contains(&page.position), "the page ends at {}", page.position);
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHER_EVENTS as u64 + 1]);
     assert_eq!((page.next, page.position), (None, OTHER_EVENTS as u64 + 1));
@@ -76,7 +76,7 @@ async fn pages_end_at_their_byte_limit_and_omit_no_events() {
             positions.extend(page.items.iter().map(|event| event.position));
             after = page.next;
         }
-        assert_eq!(positions, (1..=100).collect::<Vec<u64>>(), "in pages of {bytes}");
+        assert_eq!(positions, (1..=100).collect::<Vec<u64>>(), "in pages of {bytes} bytes");
 
         for direction in [ReadDirection::Forward, ReadDirection::Backward] {
             let (mut versions, mut after) = (Vec::new(), None);
@@ -93,7 +93,7 @@ async fn pages_end_at_their_byte_limit_and_omit_no_events() {
             if direction == ReadDirection::Backward {
                 versions.reverse();
             }
-            assert_eq!(versions, (1..=67).collect::<Vec<u64>>(), "in pages of {bytes}, {direction:?}");
+            assert_eq!(versions, (1..=67).collect::<Vec<u64>>(), "in pages of {bytes} bytes, {direction:?}");
         }
     }
 }
@@ -108,7 +108,7 @@ async fn the_version_at_each_position_is_found() {
         for position in 0..=streams.len() + 2 {
             let expected = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
             let found = workspace.reader.version_at(stream, position as u64).await.expect("a version");
-            assert_eq!(found, expected, "of {stream} at {position}");
+            assert_eq!(found, expected, "the version of {stream} at {position}");
         }
     }
 }

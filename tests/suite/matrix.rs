@@ -109,7 +109,7 @@ fn statuses(operation: &Value) -> Vec<u16> {
     responses.keys().filter_map(|status| status.parse().ok()).collect()
 }
 
-/// Returns the smallest value that matches a schema.
+/// Returns a small value that matches a schema, or the example in the schema.
 fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return sample(document, document.pointer(&reference[1..]).expect("a schema"));
@@ -254,19 +254,19 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
             (Expected::Absent, None) => matches!(status, 400 | 404),
         };
         if !is_expected {
-            failures.push(format!("{at}: {status} {text}"));
+            failures.push(format!("{at}: unexpected response {status} {text}"));
         }
         if let (Some(scopes), "insufficient_scope") = (&operation.scopes, code.as_str()) {
             let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
             if *required != json!(names) {
-                failures.push(format!("{at}: required is {required}"));
+                failures.push(format!("{at}: the error requires {required}; expected {names:?}"));
             }
         }
         // Removes the ids of the request, which a response may repeat.
         let without_ids = ids.iter().fold(text.clone(), |text, id| text.replace(id.as_str(), ""));
         let mut hidden = case.hidden.marks.iter().filter(|_| !supplement.shows_all.contains(&operation.id));
         if let Some(mark) = hidden.find(|mark| without_ids.contains(mark.as_str())) {
-            failures.push(format!("{at}: shows {mark} of another workspace: {text}"));
+            failures.push(format!("{at}: the response shows {mark} of another workspace: {text}"));
         }
         // Checks that an id of another workspace gets the same response as an unknown id.
         if case.name == "foreign id" && matches!(case.expected, Expected::Absent) && exception.is_none() {
@@ -281,7 +281,7 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
                 ids.iter().fold(body.to_string(), |text, id| text.replace(id.as_str(), "?"))
             };
             if (unknown.status, alike(&unknown.text, &unknown_ids)) != (*status, alike(text, &ids)) {
-                failures.push(format!("{at}: {text}, but an unknown id: {}", unknown.text));
+                failures.push(format!("{at}: found {text}, but an unknown id gets {}", unknown.text));
             }
         }
     }

@@ -14,7 +14,7 @@ async fn started() -> Server {
     Server::start_with(&config).await.expect("a server")
 }
 
-/// Returns a request of the protocol.
+/// Returns an MCP request.
 pub fn request(key: &str, method: &str, params: Value) -> Request {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     Request::builder()

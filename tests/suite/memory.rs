@@ -40,10 +40,10 @@ async fn the_least_recently_used_workspace_is_closed_first() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");
-    server.pass(MINUTE_MS).await.expect("timers");
+    server.pass(MINUTE_MS).await.expect("the timers");
     let other = server.workspace("other").await.expect("a workspace");
     other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
-    server.pass(60 * MINUTE_MS).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("the timers");
     // A workspace with a held handle is in use, no matter how long ago it was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
@@ -54,7 +54,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
     drop((owner, other));
     // No handle is held, but the workspace was entered recently.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
-    server.pass(60 * MINUTE_MS).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("the timers");
     close_down_to(&server.engine, 0).await.expect("closed");
     assert_eq!(server.workspace("other").await.expect("a workspace").reader.position(), 1);
 }
@@ -63,7 +63,7 @@ async fn the_least_recently_used_workspace_is_closed_first() {
 async fn an_idle_workspace_without_events_is_closed() {
     let server = Server::start_with(&config()).await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
-    server.pass(60 * MINUTE_MS).await.expect("timers");
+    server.pass(60 * MINUTE_MS).await.expect("the timers");
     close_down_to(&server.engine, 0).await.expect("closed");
 }
 
@@ -71,8 +71,8 @@ async fn an_idle_workspace_without_events_is_closed() {
 async fn without_a_limit_no_workspace_is_closed() {
     let server = Server::start().await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
-    server.pass(600 * MINUTE_MS).await.expect("timers");
-    assert_eq!(server.engine.close_idle().await.expect("none"), 1);
+    server.pass(600 * MINUTE_MS).await.expect("the timers");
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
 }
 
 async fn write(engine: Arc<Engine>, key: String, id: String) {

@@ -39,8 +39,8 @@ async fn exactly_the_listed_keys_are_valid_after_aborted_revocations() {
         let workspace = server.workspace("owner").await.expect("a workspace");
         let new = NewKey { name: polls.to_string(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
         let made = workspace.owner.create_key(new, None).await.expect("a key");
-        let secret = made.secret.expect("its secret");
-        server.engine.authenticate(&secret).await.expect("it opens");
+        let secret = made.secret.expect("a secret");
+        server.engine.authenticate(&secret).await.expect("a caller");
         let path = format!("/api/v1/keys/{}", made.record.id);
         given_up(&server, request(&server, Method::DELETE, &path, ""), polls).await;
         keys.push((made.record.id, secret));

@@ -141,7 +141,7 @@ async fn a_reload_with_invalid_files_keeps_the_current_version_of_the_plugin() {
     let workspace = enter(&engine, &key).await.expect("a workspace");
     folder.write("plugin.rhai", "fn enrich(event, state, settings) {\n    word_cout(\"x\")\n}");
     let Err(Error::Conflict { code, message, details, .. }) = reload(&engine, &key).await else {
-        panic!("the files are refused");
+        panic!("the invalid files were loaded");
     };
     assert_eq!(code, ErrorCode::PluginRefused);
     assert!(message.starts_with("counter/plugin.rhai:2:5: unknown function 'word_cout'; did you mean"), "{message}");

@@ -101,7 +101,7 @@ async fn states(workspace: &Handles) -> Result<Vec<String>, TestCaseError> {
         };
         let (folded, _) = workspace.reader.aggregate(&id, StateMoment::Version(found.version)).await.map_err(failed)?;
         // Compares the debug format, because values that are equal may have different types.
-        prop_assert_eq!(format!("{:?}", folded.state), format!("{:?}", found.state), "{} from zero", id);
+        prop_assert_eq!(format!("{:?}", folded.state), format!("{:?}", found.state), "the fold of {}", id);
         states.push(format!("{id} {} {:?}", found.version, found.state));
     }
     Ok(states)
@@ -130,14 +130,14 @@ async fn check_restarts(definition: String, batches: Vec<Vec<NewEvent>>) -> Resu
         }
         // Another engine reads the states while snapshots may be older than the log.
         let other_engine = engine(&store, &clock).await;
-        prop_assert_eq!(&states(&enter(&other_engine, &key).await.map_err(failed)?).await?, &before, "beside");
+        prop_assert_eq!(&states(&enter(&other_engine, &key).await.map_err(failed)?).await?, &before, "two engines");
         other_engine.close().await;
         drop(workspace);
         clock.advance(60_000);
         // A workspace stays open until its timers have read the state, because a task may have a deadline.
         running.deadlines_passed().await;
         close_down_to(&running, 0).await.map_err(failed)?;
-        prop_assert_eq!(&states(&enter(&running, &key).await.map_err(failed)?).await?, &before, "evicted");
+        prop_assert_eq!(&states(&enter(&running, &key).await.map_err(failed)?).await?, &before, "reopened");
         running.close().await;
         running = engine(&store, &clock).await;
         prop_assert_eq!(&states(&enter(&running, &key).await.map_err(failed)?).await?, &before, "restarted");
@@ -172,7 +172,7 @@ async fn dates_in_lists_and_infinite_sums_survive_a_restart() {
     };
     let date = || Value::from("2025-02-01T00:00:00.000Z");
     let large = || event([("f0", date()), ("f1", Value::Double(f64::MAX)), ("f2", date())]);
-    check_restarts(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("as it was");
+    check_restarts(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("unchanged states");
 }
 
 /// The delayed snapshot of a large state is written after its delay, or earlier if its workspace is closed.
@@ -206,7 +206,7 @@ async fn snapshots_of_large_states_are_delayed_and_written_when_the_server_stops
     let again = Engine::open(store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine");
     let workspace = enter(&again, &key).await.expect("a workspace");
     let followers = workspace.reader.followers().await.expect("the followers");
-    let nodes = followers.iter().find(|follower| follower.name == "nodes").expect("the one that writes snapshots");
+    let nodes = followers.iter().find(|follower| follower.name == "nodes").expect("the follower nodes");
     assert_eq!((nodes.position, nodes.lag), (3, 0));
 }
 

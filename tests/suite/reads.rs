@@ -40,7 +40,7 @@ pub async fn ask(workspace: &Handles, pipeline: serde_json::Value) -> Result<Que
     workspace.reader.query(Query::new(Value::from(pipeline))).await
 }
 
-/// Returns the rows of a pipeline and the number of events read for them.
+/// Returns the rows of a pipeline and the number of events that the query read.
 pub async fn read(workspace: &Handles, pipeline: serde_json::Value) -> (Vec<Value>, u64) {
     let before = workspace.reader.events_read();
     let rows = ask(workspace, pipeline).await.expect("an answer").rows;
@@ -69,12 +69,12 @@ async fn a_limit_on_a_query_over_streams_also_limits_the_events_that_are_read() 
     let odd = json!({"$match": {"$expr": {"$eq": [{"$mod": ["$version", 2]}, 1]}}});
     let (rows, events) = read(&workspace, json!([one, odd, {"$skip": 2}, {"$limit": 2}, show])).await;
     assert_eq!(rows.len(), 2);
-    assert!(events <= 200, "{events}");
+    assert!(events <= 200, "{events} events were read");
     // The query reads only the part of the stream that the condition selects.
     let late = json!({"$match": {"aggregate_id": "b", "position": {"$gt": EVENTS - 30}}});
     let (rows, events) = read(&workspace, json!([late, show])).await;
     assert_eq!(rows.len(), 10);
-    assert!(events <= 60, "{events}");
+    assert!(events <= 60, "{events} events were read");
     // Without a limit the whole stream is read.
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": EVENTS / 3}).into()]);
     let (rows, _) = read(&workspace, json!([some, show])).await;
@@ -110,7 +110,7 @@ async fn reading_a_published_article_reads_no_events_of_its_history() {
     let elsewhere = enter(&second, &key).await.expect("a workspace");
     for (engine, workspace) in [(&first, &workspace), (&second, &elsewhere)] {
         workspace.reader.aggregate(id.as_str(), Default::default()).await.expect("read");
-        worked(workspace).await.expect("caught up");
+        worked(workspace).await.expect("the plugins catch up");
         let before = workspace.reader.events_read();
         for _ in 0..3 {
             assert_eq!(published(engine).await.as_deref(), Some("Draft 40"));
@@ -143,7 +143,7 @@ async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
     // The second engine has none of the feed in memory.
     let second = embedded::engine(store.share()).await;
     let elsewhere = enter(&second, &key).await.expect("a workspace");
-    worked(&elsewhere).await.expect("caught up");
+    worked(&elsewhere).await.expect("the plugins catch up");
     let listener = second.listen(&key).await.expect("a right");
     let agent = listener.agent(agent.id.as_str()).await.expect("the agent");
     let titles = async |again: DeliverySelection| {

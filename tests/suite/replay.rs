@@ -46,7 +46,7 @@ struct Recorded {
     /// The names of fields whose arrays have no specified order. `*` stands for all fields.
     #[serde(default)]
     sets: Vec<String>,
-    /// The largest difference between equal numbers, relative to numbers above 1.
+    /// The maximum difference between numbers that count as equal. The difference of numbers above 1 is relative.
     #[serde(default)]
     tolerance: f64,
     #[serde(skip)]
@@ -103,7 +103,7 @@ fn every_known_difference_has_a_reason() {
     let text = read(&list());
     let known: Vec<((String, usize), &str)> = text.lines().map(known).collect();
     let in_order = |pair: &[((String, usize), &str)]| pair[0].0 < pair[1].0;
-    assert!(known.windows(2).all(in_order), "the list is in order, and names no case twice");
+    assert!(known.windows(2).all(in_order), "the list is not in order, or names a case twice");
     for ((file, _), reason) in &known {
         assert!(FILES.iter().any(|(name, _)| name == file) && reason.split_whitespace().count() > 1, "{file} {reason}");
     }
@@ -116,7 +116,7 @@ fn list() -> PathBuf {
 /// Parses a line of the list into the case and the reason for its difference.
 fn known(line: &str) -> ((String, usize), &str) {
     let (case, reason) = line.split_once(' ').expect("a case and its reason");
-    let (file, number) = case.split_once(':').expect("a file and a line of it");
+    let (file, number) = case.split_once(':').expect("a file and its line");
     ((file.to_owned(), number.parse().expect("a line's number")), reason)
 }
 

@@ -35,7 +35,7 @@ impl Place {
         Backups::new(engine.clone(), self.archive(), settings)
     }
 
-    /// Restores the installation into a new store. Restores the first workspace up to a position.
+    /// Restores the control database and the first workspace into a new store. `until` is the end of the restored log.
     async fn restore(&self, until: RestoreEnd) -> Store {
         let store = Store::connect("mem://").await.expect("a store");
         let (engine, archive) = (engine(&store).await, self.archive());

@@ -13,7 +13,7 @@ use foldwork_tests::expectation::{all_well, compare, folders, read, root};
 fn shipped_plugins_load_and_pass_their_cases() {
     let mut failures = Vec::new();
     for (name, _) in SHIPPED {
-        let folder = PluginFolder::shipped(name).expect("shipped");
+        let folder = PluginFolder::shipped(name).expect("a shipped plugin");
         let script = Script::load(&folder, CallLimits::default()).expect("a script");
         let outcomes = case::run(&script, &folder).expect("cases");
         assert!(outcomes.len() > 2, "{name} has few cases");
@@ -61,8 +61,8 @@ fn block(after: &str) -> String {
     let readme = read(&root().join("scripts/README.md"));
     let (_, rest) = readme.split_once(after).expect("the sentence");
     let (_, rest) = rest.split_once("```").expect("a block");
-    let (block, _) = rest.split_once("```").expect("its end");
-    block.split_once('\n').expect("its first line").1.to_owned()
+    let (block, _) = rest.split_once("```").expect("the end of the block");
+    block.split_once('\n').expect("the first line of the block").1.to_owned()
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn unknown_and_repeated_names_of_enabled_plugins_are_rejected() {
     };
     assert!(refused(&["fed"]).ends_with("did you mean 'feed'?"));
     assert!(refused(&["likner"]).ends_with("did you mean 'linker'?"));
-    assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: 'linker' is listed twice");
+    assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: the plugin 'linker' is listed twice");
     assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a setting, not a plugin");
 }
 

@@ -28,7 +28,7 @@ async fn twins() -> [Handles; 2] {
     let store = Store::connect("mem://").await.expect("a store");
     let (one, two) = (engine(store.share()).await, engine(store.share()).await);
     let (workspace, key) = first(&one).await.expect("a workspace");
-    [workspace, enter(&two, &key).await.expect("two")]
+    [workspace, enter(&two, &key).await.expect("a workspace")]
 }
 
 /// Returns two engines that do not poll the store for each other's changes, and the key of one workspace.
@@ -133,7 +133,7 @@ async fn exactly_one_of_several_appends_that_expect_the_same_version_succeeds() 
                 Err(error) => panic!("{error}"),
             }
         }
-        assert_eq!(won, 1, "at version {version}");
+        assert_eq!(won, 1, "appends at version {version}");
     }
 }
 
@@ -158,7 +158,7 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_one_server_generated_is_taken_on_the_other_server() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     for round in 0..3 {
         let new = event("s", format!("title {round}"), StreamExpectation::Any);
         let appended = append(&here, vec![new.clone()]).await.expect("appended");
@@ -210,7 +210,7 @@ async fn a_follower_on_one_server_gets_appends_of_the_other_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_append_is_rejected_because_of_a_stale_view() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let appended =
         append(&there, vec![event("s", "second".into(), StreamExpectation::Version(1))]).await.expect("appended");
@@ -236,32 +236,32 @@ async fn no_append_is_rejected_because_of_a_stale_view() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eventually_consistent_read_does_not_refresh_from_the_store() {
     let ([one, two], key) = unpolled_engines().await;
-    let here = enter(&one, &key).await.expect("one");
+    let here = enter(&one, &key).await.expect("a workspace");
     let caller = two.authenticate_eventually(&key, None).await.expect("a caller");
     let eventual: Reader = two.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
     let strong: Reader = two.enter(caller).await.expect("a right");
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     assert!(matches!(eventual.aggregate("s", StateMoment::Now).await, Err(Error::NotFound { .. })));
     strong.aggregate("s", StateMoment::Now).await.expect("the newest state");
-    eventual.aggregate("s", StateMoment::Now).await.expect("what the server knows");
+    eventual.aggregate("s", StateMoment::Now).await.expect("the known state");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let new = NewAgent { name: "A".into(), ..NewAgent::default() };
     let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();
     let present = async |reader: &Reader| reader.agent(&id).await.expect("the agent").status;
     assert_eq!(present(&there.reader).await, AgentStatus::Offline);
     let listener: Listener = one.listen(&key).await.expect("a right");
-    listener.heartbeat(Heartbeat { agent_ids: vec![id.to_string()], ..Heartbeat::default() }).await.expect("heard");
+    listener.heartbeat(Heartbeat { agent_ids: vec![id.to_string()], ..Heartbeat::default() }).await.expect("a beat");
     assert_eq!(present(&there.reader).await, AgentStatus::Active);
-    let (agent, elsewhere) = (listener.agent(&id).await.expect("it"), two.listen(&key).await.expect("a right"));
+    let (agent, elsewhere) = (listener.agent(&id).await.expect("an agent"), two.listen(&key).await.expect("a right"));
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let end = here.reader.position();
     listener.acknowledge(&agent, end).await.expect("acknowledged");
-    assert_eq!(elsewhere.cursor(&elsewhere.agent(&id).await.expect("it")).await.expect("a cursor"), end);
+    assert_eq!(elsewhere.cursor(&elsewhere.agent(&id).await.expect("an agent")).await.expect("a cursor"), end);
     let trip = serde_json::from_str(r#"{"type_name": "trip", "display_name": "Trip", "fields": []}"#).expect("JSON");
     here.writer.define_type(&trip, false).await.expect("defined");
     let types = there.reader.list_types().await.expect("types");
@@ -271,7 +271,7 @@ async fn types_and_the_presence_of_agents_are_the_same_on_every_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_graph_is_the_same_on_every_server() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let around = async |reader: &Reader| {
         let around = reader.graph("from", 1, Vec::new(), Edges::Both, false, None).await.expect("a graph");
         around.edges.len()
@@ -297,7 +297,7 @@ async fn the_graph_is_the_same_on_every_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let edges = async |reader: &Reader, id: &str| {
         reader.graph(id, 1, Vec::new(), Edges::Both, false, None).await.expect("a graph").edges.len()
     };
@@ -328,7 +328,7 @@ async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_seems_to_change_nothing_is_decided_on_the_newest_state() {
     let ([one, two], key) = unpolled_engines().await;
-    let (here, there) = (enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two"));
+    let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let new = NewAgent { name: "helper".into(), ..NewAgent::default() };
     let id = here.writer.create_agent(new).await.expect("an agent").0.agent.id.text();
     let change = async |workspace: &Handles, is_disabled| {
@@ -336,8 +336,8 @@ async fn a_change_that_seems_to_change_nothing_is_decided_on_the_newest_state() 
         let changed = workspace.writer.change_agent(&id, change, StreamExpectation::Any).await;
         changed.expect("changed").agent.version
     };
-    assert_eq!(change(&there, false).await, 1, "nothing changes");
+    assert_eq!(change(&there, false).await, 1, "the version is unchanged");
     assert_eq!(change(&here, true).await, 2);
     assert_eq!(change(&there, false).await, 3);
-    assert_eq!(change(&here, false).await, 3, "nothing changes");
+    assert_eq!(change(&here, false).await, 3, "the version is unchanged");
 }

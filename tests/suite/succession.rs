@@ -1,4 +1,5 @@
-//! Tests successors on two engines of one store: of a key, of the owner of a workspace, and of a plan.
+//! Tests successors of a key and of the owner of a workspace, and concurrent changes of a plan, on two engines of one
+//! store.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ async fn the_founder_can_be_replaced_on_every_server() {
     owner.change_role(&founder, Role::Viewer).await.expect("a lower role");
     owner.remove_member(&founder, None).await.expect("removed");
     for engine in &engines {
-        assert!(is_refused(engine, &key).await, "the founder's key");
+        assert!(is_refused(engine, &key).await, "the founder's key is valid");
     }
     let refused = owner.remove_member(bob.user_id(), None).await;
     assert!(matches!(refused, Err(Error::Conflict { code: ErrorCode::WorkspaceOwner, .. })), "{refused:?}");
@@ -47,7 +48,7 @@ async fn a_rotated_key_and_its_grants_end_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let made = workspace.writer.create_key(new_key("old", &[Scope::ApiRead]), None).await.expect("a key");
-    let secret = made.secret.expect("its secret");
+    let secret = made.secret.expect("a secret");
     let mut held = Vec::new();
     for engine in &engines {
         let reader = enter_reader(engine, &secret).await;
@@ -55,7 +56,7 @@ async fn a_rotated_key_and_its_grants_end_on_every_server() {
     }
     let successor = workspace.writer.rotate_key(&made.record.id, 500, None).await.expect("a successor");
     for engine in &engines {
-        enter_reader(engine, successor.secret.as_deref().expect("its secret")).await;
+        enter_reader(engine, successor.secret.as_deref().expect("a secret")).await;
     }
     // The grants have no expiry time, because the key had none when the grants were registered.
     for mut grant in held {

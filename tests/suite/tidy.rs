@@ -31,7 +31,7 @@ fn crates_depend_in_one_direction() {
         for file in sources(folder) {
             for (number, line) in code(&file) {
                 let wrong = OURS.iter().filter(|ours| line.contains(*ours) && !allowed.contains(ours));
-                failures.extend(wrong.map(|ours| at(&file, number, &format!("{folder} names {ours}"))));
+                failures.extend(wrong.map(|ours| at(&file, number, &format!("{folder} must not name {ours}"))));
             }
         }
     }
@@ -47,7 +47,7 @@ fn only_the_store_names_the_database() {
         }
         let naming =
             code(&file).into_iter().filter(|(_, line)| line.contains("surrealdb::") || line.contains("surrealdb_"));
-        failures.extend(naming.map(|(number, line)| at(&file, number, &line)));
+        failures.extend(naming.map(|(number, line)| at(&file, number, &format!("outside of the store: {line}"))));
     }
     all_well(failures);
 }
@@ -71,7 +71,7 @@ fn file_names_describe_their_content() {
 #[test]
 fn every_file_states_its_purpose() {
     let silent = everything().into_iter().filter(|file| !read(file).starts_with("//! "));
-    all_well(silent.map(|file| format!("{}: no //! line first", file.display())).collect());
+    all_well(silent.map(|file| format!("{}: the first line is no //! line", file.display())).collect());
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn no_file_exceeds_the_line_limit() {
     for file in everything() {
         let lines = code(&file).into_iter().filter(|(_, line)| !line.trim().is_empty()).count();
         if lines > MAX_LINES {
-            failures.push(format!("{}: {lines} lines of code", file.display()));
+            failures.push(format!("{}: {lines} lines of code; expected at most {MAX_LINES}", file.display()));
         }
     }
     all_well(failures);
@@ -94,7 +94,7 @@ fn no_code_is_left_unfinished() {
     for file in everything() {
         for (number, line) in code(&file) {
             let found = undone.iter().filter(|undone| line.contains(*undone));
-            failures.extend(found.map(|undone| at(&file, number, undone)));
+            failures.extend(found.map(|undone| at(&file, number, &format!("unfinished code: {undone}"))));
         }
     }
     all_well(failures);
@@ -106,7 +106,7 @@ fn no_lint_is_allowed_without_a_reason() {
     let silencer = concat!("[al", "low(");
     for file in everything() {
         let silenced = code(&file).into_iter().filter(|(_, line)| line.contains(silencer));
-        failures.extend(silenced.map(|(number, line)| at(&file, number, &line)));
+        failures.extend(silenced.map(|(number, line)| at(&file, number, &format!("an allowed lint: {line}"))));
     }
     all_well(failures);
 }

@@ -124,7 +124,7 @@ async fn forged_and_invalid_tokens_are_rejected() {
     assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
     assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
     assert_eq!(status(&server, &good).await, 200);
-    assert!(provider.request_count() <= 2, "asked {} times", provider.request_count());
+    assert!(provider.request_count() <= 2, "{} requests for keys", provider.request_count());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,7 +218,7 @@ async fn an_issuer_outage_does_not_affect_known_keys() {
     let provider = Provider::with(&[&old]);
     provider.fail_requests(true);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
-    assert_eq!(status(&server, &old.sign(&claims())).await, 503, "its keys were never fetched");
+    assert_eq!(status(&server, &old.sign(&claims())).await, 503, "the keys of the issuer were never fetched");
     provider.fail_requests(false);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);

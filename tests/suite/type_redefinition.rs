@@ -41,7 +41,7 @@ async fn append(workspace: &Handles, events: impl Iterator<Item = NewEvent>) {
     }
 }
 
-/// Returns the number of aggregates of the type for each total, read from a source.
+/// Reads the states from a source, and returns the number of aggregates for each total, as JSON.
 async fn totals(workspace: &Handles, source: SourceChoice) -> String {
     let pipeline = r#"[{"$match": {"aggregate_type": "thing"}}, {"$fold": {}},
         {"$group": {"_id": "$total", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]"#;
@@ -77,7 +77,7 @@ async fn appends_continue_while_a_type_is_folded_again() {
         meanwhile += 1;
     }
     redefining.await.expect("no panic").expect("redefined");
-    assert!(meanwhile >= 10, "{meanwhile} appends were answered while the fold was redone");
+    assert!(meanwhile >= 10, "only {meanwhile} appends succeeded during the change of the type");
     let after = format!(r#"[{{"_id":1,"n":{AGGREGATES}}}]"#);
     for source in [SourceChoice::Resident, SourceChoice::Log] {
         assert_eq!(totals(&workspace, source).await, after);

@@ -66,7 +66,7 @@ async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (Str
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
     let new = NewKey { name: "model".into(), scopes, expires_at, ..NewKey::default() };
     let made = server.workspace(name).await.expect("a workspace").owner.create_key(new, None).await.expect("a key");
-    (made.record.id.to_string(), made.secret.expect("its secret"))
+    (made.record.id.to_string(), made.secret.expect("a secret"))
 }
 
 /// Returns the part of a URL before the link's token, and the three parts of the token.
@@ -91,7 +91,7 @@ async fn a_modified_upload_link_is_rejected() {
     let known: Value = serde_json::from_slice(&bytes).expect("JSON");
     let changed = |name: &str, value: Value| {
         let mut changed = known.clone();
-        assert_ne!(changed[name], value, "{name} is changed");
+        assert_ne!(changed[name], value, "{name} is unchanged");
         changed[name] = value;
         format!("{}.{key_id}.{signature}", URL_SAFE_NO_PAD.encode(changed.to_string()))
     };
@@ -136,7 +136,7 @@ async fn links_signed_for_another_purpose_are_rejected() {
     let text = server.call(request).await.into_body().into_string().await.expect("a text");
     let connected: Value = serde_json::from_str(&text).expect("JSON");
     let credential = connected["anon_key"].as_str().expect("a credential");
-    let credential = credential.strip_prefix("fwrt_").expect("its prefix");
+    let credential = credential.strip_prefix("fwrt_").expect("a prefix");
     is_refused(&server, &format!("/api/v1/uploads?link={credential}")).await;
     // The token of an upload link is valid for no other purpose.
     let new = NewFile { filename: "x".into(), mime_type: "text/plain".into(), ..NewFile::default() };
@@ -158,11 +158,11 @@ async fn an_upload_link_becomes_invalid_when_its_key_is_revoked_or_expires() {
     let all = NewKey { name: "all".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
     let first = owner.owner.create_key(all, None).await.expect("a key");
     let by_first =
-        foldwork_tests::handles::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
+        foldwork_tests::handles::enter(&server.engine, &first.secret.expect("a secret")).await.expect("a workspace");
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
     let derived = NewKey { name: "derived".into(), scopes, ..NewKey::default() };
     let derived = by_first.owner.create_key(derived, None).await.expect("a key");
-    let of_derived = link(&server, &derived.secret.expect("its secret"), "two.txt").await;
+    let of_derived = link(&server, &derived.secret.expect("a secret"), "two.txt").await;
     owner.owner.revoke_key(&first.record.id, DerivedKeys::End).await.expect("revoked");
     is_refused(&server, &of_derived).await;
 

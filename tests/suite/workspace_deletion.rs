@@ -50,7 +50,7 @@ async fn a_workspace_is_deleted_on_both_servers_after_the_grace_period() {
     for engine in [&one, &two, &one, &two] {
         tend_deletions(engine).await;
     }
-    let here = enter(&one, &key).await.expect("it works during the grace period");
+    let here = enter(&one, &key).await.expect("a workspace in the grace period");
     append(&here).await.expect("appended");
     assert_eq!(here.reader.position(), 3, "two events, and one task for the owner");
 
@@ -69,12 +69,12 @@ async fn a_workspace_is_deleted_on_both_servers_after_the_grace_period() {
     // The workspace cannot be restored while a slow server may still write to it or delete it.
     assert!(matches!(one.restore_workspace(&record, false).await, Err(Error::Unavailable(_))));
     for _ in 0..2 {
-        std::fs::create_dir_all(&own).expect("what a slow server wrote");
+        std::fs::create_dir_all(&own).expect("the folder of a slow server");
         clock.advance(CLOSED_AFTER_MS);
         tend_deletions(&two).await;
         tend_deletions(&one).await;
     }
-    one.restore_workspace(&record, false).await.expect("nothing is left");
+    one.restore_workspace(&record, false).await.expect("a restored workspace");
     assert_eq!(two.workspaces().await.expect("workspaces").len(), 2);
 }
 
@@ -95,7 +95,7 @@ async fn a_deletion_that_was_interrupted_is_completed_by_the_next_server() {
     let own = folder.path().join(&*record.id);
     std::fs::write(&own, "in the way").expect("a file");
     tend_deletions(&first).await;
-    assert_eq!(first.workspaces().await.expect("workspaces").len(), 1, "nobody can enter any more");
+    assert_eq!(first.workspaces().await.expect("workspaces").len(), 1, "the deleted workspace is not listed");
     drop(first);
     std::fs::remove_file(&own).expect("removed");
     std::fs::create_dir_all(own.join("upload")).expect("a folder");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::Access;
-use super::credential_cache::{CachedUser, default_plan, not_a_member};
+use super::credential_cache::{CachedUser, default_plan};
 use super::tokens::TokenIdentity;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::address;
 use crate::model::plan::PlanStatus;
@@ -17,10 +17,11 @@ use crate::store::control::sign_up::FoundUser;
 use crate::store::retry;
 
 impl Access {
-    /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
-    /// give the user a workspace of their own, any token creates this workspace if it is missing. A user who is removed
-    /// from all other workspaces therefore still has a workspace. If the settings give the user no workspace, a new
-    /// user is admitted only with an invitation, and has no workspace before accepting an invitation.
+    /// Returns the user that a valid token identifies. The user's first token creates the user record, and a token with
+    /// other claims about the user updates the record. If the settings give the user a workspace of their own, any
+    /// token creates this workspace if it is missing. A user who is removed from all other workspaces therefore still
+    /// has a workspace. If the settings give the user no workspace, a new user is admitted only with an invitation, and
+    /// has no workspace before accepting an invitation.
     pub(super) async fn admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && matches_claims(&user.record, identity)
@@ -60,11 +61,12 @@ impl Access {
     }
 
     /// Creates a new user. If the settings give the user a workspace of their own, the same transaction creates that
-    /// workspace.
+    /// workspace. Otherwise fails if the user has no open invitation.
     async fn sign_up(&self, identity: &TokenIdentity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
         if own.is_none() && !self.is_invited(identity).await? {
-            return Err(not_a_member());
+            let message = "the user is in no workspace and has no open invitation";
+            return Err(Error::forbidden(ErrorCode::NotAMember, message));
         }
         let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());
         let plan = Some(plan).filter(|plan| plan.status == PlanStatus::Trialing);

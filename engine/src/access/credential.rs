@@ -70,8 +70,8 @@ impl Access {
         text.starts_with(PREFIX)
     }
 
-    /// Verifies a credential. Also checks in the store that the key and the membership of the credential's creator
-    /// still exist.
+    /// Verifies a credential. Also checks in the store that the key of the credential's creator is still valid, and
+    /// that the creator is still a member with the required role.
     pub async fn listening(&self, credential: &str) -> Result<ListenerCredential> {
         const INVALID: Error = Error::Unauthenticated("the credential is not valid");
         let signed = credential.strip_prefix(PREFIX).ok_or(INVALID)?;
@@ -85,7 +85,8 @@ impl Access {
         let bases: Vec<GrantBasis> = claims.key.clone().map(GrantBasis::Key).into_iter().chain([member]).collect();
         if self.control.existing_bases(&bases, self.clock.now_ms()).await?.len() < bases.len() {
             return Err(Error::Unauthenticated(
-                "the key of the credential was revoked, or the user is no longer a member with the required role",
+                "the key of the credential was revoked or has expired, or the user is no longer a member with the \
+                 required role",
             ));
         }
         // The caller has no scopes and the lowest sufficient role, so the credential allows only the actions for which

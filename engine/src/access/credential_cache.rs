@@ -84,7 +84,8 @@ impl CredentialCache {
         }
     }
 
-    /// Remembers a key, so that reads with the key remain possible while the store does not respond.
+    /// Remembers a key, so that reads with the key remain possible while the store does not respond. If the cache
+    /// already has `MAX_REMEMBERED` other keys, forgets these keys first.
     pub fn remember(&self, hash: &str, key: &Arc<CachedKey>, now_ms: i64) {
         let mut entries = self.entries.lock();
         if entries.remembered.len() >= MAX_REMEMBERED && !entries.remembered.contains_key(hash) {

@@ -102,7 +102,7 @@ impl Grant {
         }
     }
 
-    /// Returns whether the right is still valid, according to the store.
+    /// Returns whether the right has not expired and its key and membership are still valid in the store.
     pub async fn is_held(&self) -> Result<bool> {
         if self.expires_at.is_some_and(|end| end <= self.access.clock.now_ms()) {
             return Ok(false);
@@ -143,7 +143,7 @@ async fn any_ended(access: &Access, bases: &mut [(GrantBasis, watch::Receiver<bo
         match access.control.existing_bases(&names, access.clock.now_ms()).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
-            Err(error) => tracing::warn!(%error, "failed to check whether a right is still valid"),
+            Err(error) => tracing::warn!(%error, bases = ?names, "failed to check whether a right is still valid"),
         }
     }
     // The sender signals the end before it is dropped, so a missing sender means the end as well.

@@ -87,7 +87,7 @@ impl SignedIn {
         }
     }
 
-    /// Joins the workspace of an invitation. Existing members keep their role.
+    /// Joins the workspace of an invitation, and deletes the invitation. Existing members keep their role.
     pub async fn accept(&self, id: &str) -> Result<(Membership, WorkspaceRecord)> {
         let (email, access) = (self.email(id)?, self.access.clone());
         let (id, user_id) = (id.to_owned(), self.user.record.id.clone());

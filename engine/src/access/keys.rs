@@ -1,4 +1,4 @@
-//! Creates, lists and revokes keys. The secret is returned once, on creation, and is not stored.
+//! Creates and revokes keys. The secret is returned once, on creation, and is not stored.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -51,13 +51,15 @@ pub enum DerivedKeys {
     Refuse,
     /// The derived keys end with the revoked key.
     End,
-    /// The derived keys stay valid. From then on, they depend on the ancestors and the origin of the revoked key.
+    /// The derived keys stay valid. After the revocation, the derived keys depend on the ancestors and the origin of
+    /// the revoked key.
     Keep,
 }
 
 impl Access {
-    /// Creates a key for a user in a workspace, unless a key with the given id exists. The new key is derived from
-    /// `origin`, a key or a session. If `origin` is a key, the new key ends together with that key.
+    /// Creates a key for a user in a workspace. If the workspace already has a key with the given id, returns this key
+    /// without its secret. The new key is derived from `origin`, a key or a session. If `origin` is a key, the new key
+    /// ends together with that key.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -91,8 +93,8 @@ impl Access {
     /// Revokes a key of a workspace, effective immediately. `derived` determines what happens to the keys derived from
     /// the key.
     ///
-    /// If `by` is a key that was derived from the revoked key, `by` is not revoked but takes the place of the revoked
-    /// key.
+    /// If the key `by` is derived from the revoked key, `by` stays valid. Unless `derived` is [`DerivedKeys::Keep`],
+    /// `by` then takes the place of the revoked key.
     pub async fn revoke_key(
         &self,
         workspace_id: &str,
@@ -130,13 +132,14 @@ impl Access {
         Ok(())
     }
 
-    /// Returns a key of a workspace.
+    /// Returns a key of a workspace. Fails if no key of the workspace has this id.
     pub(super) async fn key_of(&self, workspace_id: &str, key_id: &str) -> Result<KeyRecord> {
         let key = self.control.read_key(key_id).await?.filter(|key| *key.workspace_id == *workspace_id);
         key.ok_or_else(|| Error::not_found("key", key_id))
     }
 
-    /// Deletes the keys derived from a deleted key. The derived keys are already invalid, even if the deletion fails.
+    /// Deletes the keys derived from a deleted key, and ends the rights that depend on the derived keys. The derived
+    /// keys are already invalid, even if the deletion fails.
     pub(super) async fn sweep(&self, id: &Arc<str>) {
         let swept = async {
             loop {

@@ -11,7 +11,8 @@ use crate::model::access::Caller;
 use crate::model::license::{Activation, LicenseVerdict};
 use crate::store::retry;
 
-/// The maximum number of active devices per user, regardless of the plan. Each request reads all devices of a user.
+/// The maximum number of active devices per user, regardless of the plan, because each request reads all devices of a
+/// user.
 const MAX_ACTIVE: u64 = 1_000;
 /// The maximum number of revoked devices kept per user. A kept device cannot activate itself again. Beyond the maximum,
 /// the devices revoked first are removed.
@@ -39,7 +40,8 @@ pub struct Validation {
 }
 
 impl Access {
-    /// Activates a device of the caller, or confirms that it is active. The limit of the caller's plan also applies to
+    /// Activates a device of the caller, or updates the record of an active device. A revoked device, or a new device
+    /// over the limit of the caller's plan, stays inactive, and the verdict has the reason. The limit also applies to
     /// concurrent requests and across servers.
     pub async fn validate_device(&self, caller: &Caller, device: &Device) -> Result<Validation> {
         let (user_id, limit, now) = (&caller.user_id, caller.plan.limits.activations, self.clock.now_ms());

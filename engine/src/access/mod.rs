@@ -67,7 +67,7 @@ pub struct Access {
     known: CredentialCache,
     held: HeldRights,
     signing: SigningKeys,
-    /// The key pair that signs license responses. Read on first use.
+    /// The key pair that signs license responses. The first use reads the key pair from the store, or creates it.
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
     /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
@@ -102,7 +102,7 @@ impl Access {
     /// settings are invalid or were already applied.
     pub fn configure(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
-            return Err(format!("the default plan '{}' does not exist", settings.default_plan));
+            return Err(format!("the default plan '{}' is not one of the configured plans", settings.default_plan));
         }
         let tokens = Tokens::new(&settings.issuers, fetch)?;
         self.policy.set(Policy { settings, tokens }).map_err(|_| "the access settings are already applied".to_owned())
@@ -127,8 +127,8 @@ impl Access {
         found.ok_or_else(|| Error::not_found("workspace", id))
     }
 
-    /// Returns the caller that a bearer token identifies, in the given workspace. `None` selects the key's own
-    /// workspace, or the first workspace that the user joined.
+    /// Returns the caller that a bearer token identifies, in the given workspace. `None` selects the workspace of the
+    /// key. For the token of an identity provider, `None` selects the first workspace that the user joined.
     pub async fn authenticate(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match access::is_key(bearer) {
             true => self.key_caller(&hash_of(bearer), workspace).await,
@@ -152,7 +152,7 @@ impl Access {
     }
 
     /// Returns the caller that a key identifies, if this server has read the key from the store within the last five
-    /// minutes.
+    /// minutes. Always `None` if the server is alone on its store.
     pub fn remembered(&self, bearer: &str, workspace: Option<&str>) -> Option<Caller> {
         let now = self.clock.now_ms();
         let known = self.known.remembered(&hash_of(bearer), now)?;

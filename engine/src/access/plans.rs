@@ -10,14 +10,14 @@ use crate::store;
 /// The maximum number of attempts to change a plan that other servers change at the same time.
 const ATTEMPTS: usize = 16;
 
-/// A plan to set. If the id stays the same or is `None`, other fields that are `None` keep their current values. If the
-/// id changes, these fields get the values configured for the new plan, or for the default plan if the new plan is not
-/// in the settings.
+/// A plan to set. If `id` is `None` or the current id, fields that are `None` keep their current values. If the id
+/// changes, fields that are `None` get the values configured for the new plan, or for the default plan if the new plan
+/// is not in the settings.
 #[derive(Debug, Clone, Default)]
 pub struct NewPlan {
     pub id: Option<String>,
     pub status: Option<PlanStatus>,
-    /// The end of the trial, in milliseconds since the epoch.
+    /// The end of the trial, in milliseconds since the epoch. Ignored if the new status is not a trial.
     pub trial_ends_at: Option<i64>,
     pub limits: Option<PlanLimits>,
 }

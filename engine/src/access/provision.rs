@@ -77,6 +77,6 @@ impl Access {
 fn check_key(key: Option<&str>) -> Result<()> {
     match key.is_none_or(access::is_key) {
         true => Ok(()),
-        false => Err(Error::invalid("the key must consist of sk_ and 64 hexadecimal digits")),
+        false => Err(Error::invalid("the chosen key must consist of sk_ and 64 hexadecimal digits")),
     }
 }

@@ -7,12 +7,12 @@ use super::credential_cache::hash_of;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{KeyRecord, WorkspaceRecord};
 
-/// A new key of the first workspace's owner, and the owner's other keys.
+/// A new key of the first workspace's owner, and the owner's earlier keys.
 pub struct OwnerKey {
     pub workspace: WorkspaceRecord,
     /// The key. Only its hash is stored, so the key cannot be retrieved later.
     pub key: String,
-    /// The other keys that the owner has in the workspace, newest first.
+    /// The earlier keys of the owner in the workspace, newest first. Includes keys that the reset has revoked.
     pub others: Vec<KeyRecord>,
 }
 

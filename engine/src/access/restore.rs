@@ -50,7 +50,8 @@ impl Access {
         Ok(self.control.read_running_restores().await?.into_iter().map(|restore| restore.workspace_id).collect())
     }
 
-    /// Adds the owner of a workspace as a member, and creates the owner's user, unless they already exist.
+    /// Adds the owner of a workspace as a member, and creates the owner's user, unless the member and the user already
+    /// exist.
     pub async fn restore_owner(&self, workspace: &WorkspaceRecord) -> Result<()> {
         let id = workspace.owner_id.clone();
         let owner = UserRecord { id, email: None, email_verified: false, name: None, plan: None };
@@ -71,5 +72,8 @@ impl Access {
 /// Checks that an id from a file is a UUID. Ids become parts of keys and of the names of databases.
 pub fn check_id(id: &Arc<str>) -> Result<()> {
     let is_ours = uuid::Uuid::try_parse(id).is_ok_and(|uuid| uuid.to_string() == **id);
-    if is_ours { Ok(()) } else { Err(Error::invalid("expected a UUID as the id, in lower case with hyphens")) }
+    match is_ours {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("the id '{id:.64}' is not a UUID in lower case with hyphens"))),
+    }
 }

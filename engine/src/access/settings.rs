@@ -6,13 +6,13 @@ use crate::model::plan::OfferedPlan;
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether a user's first token creates a workspace for the user. If not, only invited users can sign in.
+    /// Whether a new user gets a workspace of their own. If not, new users can sign in only with an invitation.
     pub auto_provision: bool,
     /// The email domains whose users get a workspace, in the normal form of addresses. Only verified addresses are
     /// compared with the domains. An empty list allows all domains, and users without a verified address.
     pub allowed_email_domains: Vec<String>,
     pub plans: Vec<OfferedPlan>,
-    /// The id of the plan of new users.
+    /// The id of the plan of new users, and of users without a stored plan.
     pub default_plan: String,
 }
 

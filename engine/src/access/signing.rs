@@ -109,9 +109,9 @@ impl SecretCache {
         self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
     }
 
-    /// Returns whether an unknown key must be looked up in the store. While every server can already look up a key in
-    /// use, a newer key does not sign yet, so unknown keys are looked up at a limited rate. If there is no such key in
-    /// use, each unknown key is looked up, and concurrent lookups share one query.
+    /// Returns whether an unknown key must be looked up in the store. If a key in use is old enough that every server
+    /// can look it up, newer keys do not sign yet, so unknown keys are looked up at a limited rate. Otherwise a new key
+    /// signs immediately, so each unknown key is looked up, and concurrent lookups share one query.
     fn is_stale(&self, now: i64) -> bool {
         let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
         self.settled(now).is_none() || !self.read_at.is_some_and(lookup)

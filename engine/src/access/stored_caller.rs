@@ -26,7 +26,8 @@ impl From<&Caller> for StoredCaller {
 }
 
 impl Access {
-    /// Returns the earlier caller with their current rights.
+    /// Returns an earlier caller with the current rights of the key or the user. Fails if the key was revoked or has
+    /// expired, or if the user has left the workspace.
     pub async fn return_of(&self, stored: &StoredCaller) -> Result<Caller> {
         if let Some(key_id) = &stored.key {
             let key = self.control.read_key(key_id).await?.ok_or(GONE)?;

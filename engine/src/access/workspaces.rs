@@ -84,7 +84,7 @@ impl Access {
         }
     }
 
-    /// Cancels the deletion of a workspace whose grace period has not ended.
+    /// Cancels the planned deletion of a workspace, if there is one. Fails if the workspace was removed.
     pub async fn keep_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         match self.control.cancel_deletion(id).await? {
             true => self.listed_workspace(id).await,
@@ -92,7 +92,7 @@ impl Access {
         }
     }
 
-    /// Returns the incomplete deletions of workspaces.
+    /// Returns the records of the deletions of workspaces, including canceled deletions.
     pub async fn deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         Ok(self.control.read_deletions().await?)
     }

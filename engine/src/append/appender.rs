@@ -187,8 +187,8 @@ async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, histor
 /// The state that the appender keeps between batches.
 #[derive(Default)]
 struct History {
-    /// Whether the outcome of the last batch is unknown. After such a batch, the appender reads the log before the next
-    /// decision.
+    /// Whether the appender must read the log before the next decision. Set after a batch whose outcome is unknown, and
+    /// after a batch that was rejected because of conflicts.
     needs_catch_up: bool,
     /// The time after which no write of unknown outcome can still be committed. `None` if every outcome is known.
     settled_at: Option<Instant>,
@@ -294,7 +294,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 };
             }
             Err(error) => {
-                tracing::error!(%error, "failed to append a batch");
+                tracing::error!(%error, workspace = %state.record.id, "failed to append a batch");
                 history.note_unknown(db);
                 return refuse_all(batch, error.into());
             }
@@ -399,7 +399,7 @@ mod tests {
         db.append(AppendBatch { events: &[Arc::new(event).into()], ..AppendBatch::default() }).await.expect("appended");
         let (_handle, mut queue) = mpsc::channel(1);
         tokio::select! {
-            _ = next_task(&state, &mut queue, &mut history) => panic!("the queue is empty"),
+            _ = next_task(&state, &mut queue, &mut history) => panic!("a task arrived from an empty queue"),
             () = peers.advanced() => {}
         }
         let progress = peers.take_unreported().progress;

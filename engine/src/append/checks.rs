@@ -150,8 +150,8 @@ impl View<'_> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
-    /// Returns the id of the project that an event or a request names by its id or slug. Fails if there is no such
-    /// project.
+    /// Returns the id of the project that an event or a request names by its id or slug. Fails if the project does not
+    /// exist.
     pub fn named_project(&self, project: Option<&str>) -> Result<Option<Arc<str>>> {
         project.map(|project| self.project_id(project).ok_or_else(|| unknown_project(project))).transpose()
     }

@@ -92,7 +92,9 @@ async fn read(state: &State, runs: &[EventRun]) -> store::Result<AppendOutcome> 
     for run in runs {
         let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {
-            return Err(store::Error::corrupt("events of a stored response are missing"));
+            let (expected, first, found) = (run.count, run.first, events.len());
+            let message = format!("expected {expected} events of a response from position {first}, found {found}");
+            return Err(store::Error::corrupt(message));
         }
         appended.repeated.extend(events.iter().map(|_| run.repeated));
         appended.events.extend(events.into_iter().map(Arc::new));

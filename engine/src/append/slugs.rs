@@ -28,7 +28,8 @@ impl ChangedSlugs {
         self.ids.get(slug).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds an aggregate after an event. `has` returns whether an aggregate of the batch still has the slug.
+    /// Adds an aggregate after an event under its slug, and removes the aggregates that no longer have this slug. `has`
+    /// returns whether an aggregate of the batch has a slug.
     pub fn record(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
         let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
         let ids = self.ids.entry(slug.clone()).or_default();

@@ -51,7 +51,7 @@ pub struct StagedBatch {
     /// The responses to store, by idempotency key.
     pub responses: Vec<(Arc<str>, StoredResponse)>,
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// The number of changes to definitions that the decisions are based on.
+    /// The value of the counter of definition changes when the decisions were made.
     pub types_changed: u64,
 }
 
@@ -94,7 +94,8 @@ impl<'a> BatchBuilder<'a> {
         StagedBatch { events: self.events, responses: responses.collect(), aggregates, types_changed: 0 }
     }
 
-    /// Stages one append: either all of its events or none.
+    /// Stages one append: either all of its events or none. If the append repeats an earlier request, returns the
+    /// response to that request.
     pub fn stage(&mut self, append: &Append) -> Result<AppendOutcome> {
         let Some(request) = &append.request else { return self.stage_new(append) };
         if let Some(first) = self.response_to(request)? {
@@ -106,7 +107,8 @@ impl<'a> BatchBuilder<'a> {
         Ok(appended)
     }
 
-    /// Returns the response to an earlier request with the same key, or `None` if there was no such request.
+    /// Returns the response to an earlier request with the same key, or `None` if there was no request with this key.
+    /// Fails if the key was used for another request.
     fn response_to(&self, request: &IdempotentRequest) -> Result<Option<AppendOutcome>> {
         let first = self.known.responses.get(&request.key).or_else(|| self.responses.get(&request.key));
         first.map(|first| first.appended_for(request)).transpose()

@@ -67,7 +67,7 @@ impl<'a> View<'a> {
         changed.cloned().or_else(resident)
     }
 
-    /// Returns the number of aggregates of a type. Scans all aggregates.
+    /// Returns the number of aggregates of a type that are not deleted. Scans all aggregates.
     pub fn count(&self, aggregate_type: &str) -> u64 {
         let is_one = |found: &&Arc<Aggregate>| &*found.aggregate_type == aggregate_type && !found.deleted;
         let snapshot = self.state.folded.snapshot();

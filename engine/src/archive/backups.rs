@@ -123,7 +123,7 @@ pub(super) struct ArchivePosition {
     pub position: u64,
     pub epoch: u64,
     pub definitions: u64,
-    /// The number of changes of definitions that the archive includes.
+    /// The value of the workspace's counter of definition changes when the archive last reached the end of the log.
     types_changed: Option<u64>,
     last_recorded_at: Option<i64>,
     /// The time of the last successful attempt, in milliseconds since 1970.
@@ -212,7 +212,8 @@ impl Backups {
         self.archive_control().await;
     }
 
-    /// Returns the open workspaces that this server leads and that have events or definitions to archive.
+    /// Returns the open workspaces that this server leads and that have events or definitions to archive. Clears
+    /// `is_settled` of every open workspace.
     fn due(&self) -> Vec<OpenWorkspace> {
         let open = self.engine.open_workspaces().into_iter();
         let due = open.filter(|usage| {
@@ -342,7 +343,8 @@ impl Backups {
         Ok(Advance { position: writer.end.position, is_end })
     }
 
-    /// Waits until a workspace is archived up to a position. Fails if this takes longer than ten seconds.
+    /// Archives an open workspace until the archive has reached a position. Repeats failed attempts. Fails if the
+    /// workspace is closed, or after ten seconds.
     pub async fn archived(&self, workspace_id: &str, position: u64) -> Result<()> {
         let id: Arc<str> = workspace_id.into();
         let archived = async {
@@ -366,7 +368,7 @@ impl Backups {
         outcome.unwrap_or(Err(Error::Unavailable(store::Error::Unresponsive)))
     }
 
-    /// Returns the progress of every open workspace that this server leads.
+    /// Returns the archiving progress of every open workspace that this server leads.
     pub fn progress(&self) -> Vec<ArchiveProgress> {
         let led = self.engine.open_workspaces().into_iter().filter(|usage| usage.state.leadership.is_own());
         let progress = led.map(|usage| {
@@ -403,8 +405,8 @@ impl Backups {
         self.slots.lock().remove(id);
     }
 
-    /// Fails if the archive belongs to another installation. Two installations in one archive would mix the dumps of
-    /// their control databases.
+    /// Fails if the archive belongs to another installation. An archive without an owner becomes the archive of this
+    /// installation. Two installations in one archive would mix the dumps of their control databases.
     pub(super) async fn check_owner(&self) -> Result<()> {
         if self.is_owner.load(Ordering::Relaxed) {
             return Ok(());

@@ -88,7 +88,8 @@ impl Bucket {
         self.sync(path).await.map_err(failed)
     }
 
-    /// Returns the bytes of an object, or `None` if the object does not exist.
+    /// Returns the bytes of an object, or `None` if the object does not exist. Fails if the object has more than
+    /// `MAX_READ_BYTES` bytes.
     pub async fn read(&self, key: &str) -> Result<Option<Bytes>> {
         let path = self.path(key).map_err(failed)?;
         let Some(found) = found(self.objects.get(&path).await).map_err(failed)? else { return Ok(None) };

@@ -154,7 +154,8 @@ fn is_gone(error: &Error) -> bool {
     matches!(error, Blobs(object_store::Error::NotFound { .. }) | Corrupt { .. })
 }
 
-/// Removes the bytes that no file has referred to for `retention_ms`. Returns the number of removed objects.
+/// Removes the bytes that no file has referred to for `retention_ms`. Records when bytes were first found to be unused,
+/// and removes the notes of interrupted removals. Returns the number of removed objects.
 pub async fn sweep<'a>(
     bucket: &Bucket,
     workspace_id: &str,
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_that_a_sweep_removes_are_copied_only_after_the_removal() {
+    async fn bytes_are_not_copied_while_a_sweep_removes_the_same_bytes() {
         let (bucket, blobs) = (Bucket::open("mem://", []).expect("memory"), Blobs::memory());
         let named = FileBytesRef { upload_id: "u".into(), sha256: "a".repeat(64), size: 1 };
         let (bytes, removal) = (key("w", &named.sha256), removing_key("w", &named.sha256));
@@ -240,7 +241,7 @@ mod tests {
         for _ in 0..2 {
             assert!(matches!(copy(1_001).await, Err(Error::Unavailable(store::Error::Conflict))));
         }
-        // The record is gone, so a sweep that looks for the record keeps the bytes.
+        // The copy has removed the record that the bytes are unused, so a sweep keeps the bytes.
         assert_eq!(sweep(&bucket, "w", std::iter::empty(), 1_001, 100).await.expect("swept"), 0);
         assert!(bucket.has(&bytes, 1).await.expect("a response"));
         // The removal was interrupted.

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(!is_event(lines[0]) && is_event(lines[1]));
         assert!(matches!(read(lines[0]), Ok(ArchiveLine::Definition { position: 2, at: 9, .. })));
-        let Ok(ArchiveLine::Event(found)) = read(lines[1]) else { panic!("an event") };
+        let Ok(ArchiveLine::Event(found)) = read(lines[1]) else { panic!("the second line is not an event") };
         assert_eq!(found, event);
         assert!(read(b"{\"position\":1}").is_err() && read(b"[]").is_err());
     }

@@ -143,8 +143,8 @@ impl Backups {
         }
     }
 
-    /// Verifies an archive if its last verification is at least a day old. Returns whether the archive counts as
-    /// verified.
+    /// Verifies an archive that was never verified, or whose last verification is at least a day old. Returns whether
+    /// the archive counts as verified. A workspace without an archive counts as verified.
     async fn verify_stored(&self, id: &Arc<str>, now_ms: i64) -> Result<bool> {
         let bucket = &self.archive().bucket;
         if log::epochs(bucket, id).await?.is_empty() {
@@ -161,10 +161,16 @@ impl Backups {
                 // After an error, the last verification is used for another day.
                 Err(error) => match last {
                     Some(last) if last.at.saturating_add(VERIFIED_WITHIN_MS) > now_ms => {
-                        tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");
+                        tracing::warn!(
+                            %error, cause = ?error, workspace = %id,
+                            "could not verify an archive; its last verification still counts"
+                        );
                         last
                     }
-                    _ => return Ok(false),
+                    _ => {
+                        tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");
+                        return Ok(false);
+                    }
                 },
             },
         };
@@ -183,7 +189,7 @@ impl Backups {
         };
         tracing::error!(workspace = %id, position, outcome = outcome.name(), problem, "an archive has problems");
         if let Err(error) = notify_operators(self, id, proof.at, problem).await {
-            tracing::warn!(%error, cause = ?error, "could not create tasks about a damaged archive");
+            tracing::warn!(%error, cause = ?error, workspace = %id, "could not create tasks about a damaged archive");
         }
     }
 }

@@ -9,10 +9,10 @@ use super::segment;
 use crate::error::{Error, Result};
 use crate::store::workspace::log::fitting;
 
-/// The minimum age of segments of level 0 and of level 1 in a merge, in milliseconds.
+/// The age at which segments of level 0 and of level 1 may be merged, in milliseconds.
 const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
-/// The age at which the parts of a merged segment are removed, in milliseconds. Before that age, a restore that has
-/// already listed the parts can read them.
+/// The age of a merged segment at which the parts of the segment are removed, in milliseconds. Before that age, a
+/// restore that has already listed the parts can read them.
 const PARTS_KEPT_MS: i64 = 86_400_000;
 /// The minimum number of segments in a merge.
 const MIN_SEGMENTS: usize = 8;
@@ -69,7 +69,8 @@ async fn remove_parts(
             }
             Ok(None) => {}
             Err(error) if log::is_damage(&error) => {
-                tracing::warn!(%error, cause = ?error, "cannot read a merged segment; its parts are used instead");
+                let segment = whole.key(workspace_id);
+                tracing::warn!(%error, cause = ?error, %segment, "cannot read a merged segment; using its parts");
                 bucket.remove(&whole.key(workspace_id)).await?;
             }
             Err(error) => return Err(error),

@@ -77,7 +77,7 @@ pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<W
 }
 
 /// Restores a log into the workspace `into`, which must exist and must not be open on a server. If the workspace
-/// already has the first events of the log, only the other events are restored, so a restore that ended early can be
+/// already has the first events of the log, only the later events are restored, so a restore that ended early can be
 /// repeated.
 pub async fn restore_workspace(
     engine: &Engine,
@@ -201,7 +201,7 @@ impl RestoreRun<'_> {
         Ok(false)
     }
 
-    /// Returns whether the last event of the restore was read.
+    /// Returns whether the restore ends at a position and has read the event at this position.
     fn is_reached(&self) -> bool {
         let read = self.pending.last().map_or(self.restored.position, |event| event.position);
         matches!(self.from.until, RestoreEnd::Position(position) if position <= read && read > 0)

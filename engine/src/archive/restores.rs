@@ -80,7 +80,7 @@ impl Backups {
         Ok(RestoreBeginning { restore, key: secret, repeated: false })
     }
 
-    /// Runs a restore and records its end.
+    /// Runs a restore, creates the key for the new workspace, and records the end of the restore.
     async fn run_restore(
         &self,
         mut restore: RestoreRecord,
@@ -103,7 +103,9 @@ impl Backups {
                 restore.message = Some(missing).filter(|_| missing_files > 0);
             }
             Err(error) => {
-                tracing::error!(%error, cause = ?error, source = %restore.source_id, "a restore failed");
+                tracing::error!(
+                    %error, cause = ?error, restore = %restore.id, source = %restore.source_id, "a restore failed"
+                );
                 restore.status = RestoreStatus::Failed;
                 restore.message = Some(log::reason(&error));
             }
@@ -157,7 +159,7 @@ impl Backups {
         Ok(found.into_iter().map(|restore| self.with_progress(restore)).collect())
     }
 
-    /// Returns a restore.
+    /// Returns a restore with its progress. Fails if no restore has this id.
     pub async fn restore(&self, id: &str) -> Result<RestoreRecord> {
         let found = self.engine.access().control().read_restore(id).await?;
         found.map(|restore| self.with_progress(restore)).ok_or_else(|| Error::not_found("restore", id))
@@ -170,7 +172,7 @@ impl Backups {
         }
     }
 
-    /// Marks running restores whose server has stopped as failed, and deletes their incomplete workspaces.
+    /// Marks running restores whose server has stopped as failed, and marks their incomplete workspaces for deletion.
     pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
         let control = self.engine.access().control();
         for restore in control.read_running_restores().await? {

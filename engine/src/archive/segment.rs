@@ -89,9 +89,11 @@ pub struct SegmentHeader {
     pub last_event_id: Option<String>,
     /// The SHA-256 of the last definition of the log up to the end of the segment.
     pub last_definition: Option<String>,
-    /// The time at which the first event was recorded, in milliseconds since 1970.
+    /// The time at which the first event of the segment was recorded, in milliseconds since 1970. `None` if the segment
+    /// has no events.
     pub from: Option<i64>,
-    /// The time at which the last event was recorded, in milliseconds since 1970.
+    /// The time at which the last event of the log up to the end of the segment was recorded, in milliseconds since
+    /// 1970.
     pub to: Option<i64>,
 }
 
@@ -110,7 +112,7 @@ pub struct ArchiveSegment {
     pub lines: Vec<u8>,
 }
 
-/// Writes a segment. Computes the chain at the end of the segment from the lines.
+/// Returns a segment as bytes, with its header. Computes the chain at the end of the segment from the lines.
 pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(SegmentHeader, Bytes)> {
     header.end.chain = header.after.chain.after(lines);
     let text = serde_json::to_vec(&header)?;

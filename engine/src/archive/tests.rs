@@ -86,7 +86,7 @@ async fn archived(folder: &tempfile::TempDir, key: &str) -> (Store, Arc<str>) {
 }
 
 async fn state(engine: &Arc<Engine>, id: &str) -> (u64, Object) {
-    let reader: Reader = engine.enter(engine.authenticate(KEY).await.expect("the key")).await.expect("it opens");
+    let reader: Reader = engine.enter(engine.authenticate(KEY).await.expect("the key")).await.expect("a reader");
     let (found, _) = reader.aggregate(id, StateMoment::Now).await.expect("the aggregate");
     (found.version, (*found.state).clone())
 }
@@ -220,14 +220,14 @@ async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
     assert_eq!((ended.status, ended.position, ended.message), (RestoreStatus::Done, 5, None));
     let caller = engine.authenticate(&key.expect("a key")).await.expect("the key works");
     assert_eq!((&caller.workspace_id, &caller.user_id), (&ended.workspace_id, &owner.user_id));
-    let reader: Reader = engine.enter(caller).await.expect("it opens");
+    let reader: Reader = engine.enter(caller).await.expect("the workspace opens");
     assert_eq!(reader.position(), 5);
     for (from, name) in [
         (RestoreFrom { epoch: Some(9), ..from.clone() }, "x"),
         (RestoreFrom { workspace_id: uuid::Uuid::nil().to_string().into(), ..from.clone() }, "x"),
         (from, " "),
     ] {
-        assert!(backups.begin_restore(from, name, &owner, None).await.is_err(), "refused");
+        assert!(backups.begin_restore(from, name, &owner, None).await.is_err(), "an invalid restore began");
     }
     drop(reader);
     engine.close().await;

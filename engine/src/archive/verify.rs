@@ -58,8 +58,8 @@ pub enum VerificationResult {
     Different,
     /// A segment or a file is missing, changed or cut off.
     Damaged,
-    /// Every segment is present and unchanged. The states were not compared, because they are too large for the memory
-    /// of a verification, or because the archive has no digest from this version of the program.
+    /// Every segment is present and unchanged. The states and the files were not checked, because the states are too
+    /// large for the memory of a verification, or because the archive has no digest from this version of the program.
     Partial,
 }
 

@@ -75,9 +75,10 @@ impl ArchiveWriter {
             // The next attempt opens the epoch, even if another server has begun the epoch.
             log::begin_epoch(bucket, workspace_id, &begun).await?;
         }
-        Err(Error::internal(std::io::Error::other(
-            "could not begin an epoch of the archive: another server began an epoch first in each attempt",
-        )))
+        Err(Error::internal(std::io::Error::other(format!(
+            "could not begin an epoch of the archive of workspace {workspace_id}: another server began an epoch first \
+             in each attempt"
+        ))))
     }
 
     /// Returns a writer at the end of an epoch. A last segment that cannot be read, because its write was torn, is
@@ -93,7 +94,8 @@ impl ArchiveWriter {
                 Ok(Some(header)) => return Ok(ArchiveWriter::after(workspace_id, epoch, header)),
                 Ok(None) => {}
                 Err(error) if log::is_damage(&error) => {
-                    tracing::warn!(%error, cause = ?error, "the last segment of an archive cannot be read");
+                    let key = segment.key(workspace_id);
+                    tracing::warn!(%error, cause = ?error, %key, "the last segment of an archive cannot be read");
                 }
                 Err(error) => return Err(error),
             }
@@ -133,7 +135,8 @@ impl ArchiveWriter {
         Ok(found.is_some_and(|event| *event.event_id == **last))
     }
 
-    /// Goes back to the last segment after which the archive and the log have the same history.
+    /// Goes back to the last segment after which the archive and the log have the same history, or to the beginning of
+    /// the log if no segment agrees.
     async fn step_back(&mut self, bucket: &Bucket, source: &LogSource) -> Result<()> {
         let segments = log::history(bucket, &self.workspace_id, self.epoch).await?;
         let epoch = self.epoch;
@@ -157,7 +160,8 @@ impl ArchiveWriter {
         }
         for named in part.events.iter().filter_map(|event| FileBytesRef::of(event)) {
             if !files::copy(bucket, blobs, &self.workspace_id, &named, now_ms).await? {
-                tracing::debug!(upload = %named.upload_id, "a file was deleted before it was archived");
+                let (workspace, upload) = (&*self.workspace_id, &*named.upload_id);
+                tracing::debug!(workspace, upload, "a file was deleted before it was archived");
                 files::note_missing(bucket, &self.workspace_id, &named.sha256).await?;
             }
         }
@@ -188,7 +192,7 @@ impl ArchiveWriter {
             Ok(Some(_)) => Err(damaged(&key, "the segment does not continue the segment before it")),
             Ok(None) => Err(damaged(&key, "the segment exists but cannot be read")),
             Err(error) if log::is_damage(&error) => {
-                tracing::warn!(%error, cause = ?error, "replacing an incompletely written segment of an archive");
+                tracing::warn!(%error, cause = ?error, %key, "replacing an incompletely written segment of an archive");
                 bucket.put(&key, bytes).await?;
                 *self = ArchiveWriter::after(&self.workspace_id, self.epoch, header);
                 Ok(true)
@@ -204,14 +208,16 @@ impl ArchiveWriter {
         let mut write_definitions_before = |position: u64, lines: &mut Vec<u8>| {
             while let Some(definition) = definitions.next_if(|definition| definition.position < position) {
                 if !line::write_definition(definition, now_ms, lines) {
-                    tracing::error!(name = definition.type_name, "a definition cannot be archived: it is not JSON");
+                    let (workspace, name) = (&*self.workspace_id, &*definition.type_name);
+                    tracing::error!(workspace, name, "a definition cannot be archived: it is not JSON");
                 }
             }
         };
         for event in &part.events {
             write_definitions_before(event.position, &mut lines);
             if !line::write_event(event, &mut lines) {
-                tracing::error!(event = %event.event_id, "an event cannot be archived: it is not JSON");
+                let (workspace, event) = (&*self.workspace_id, &*event.event_id);
+                tracing::error!(workspace, event, "an event cannot be archived: it is not JSON");
             }
         }
         write_definitions_before(u64::MAX, &mut lines);

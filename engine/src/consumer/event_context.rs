@@ -103,7 +103,7 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
     Ok(Some(EventContext { event, before, after, definition }))
 }
 
-/// Sets the follower's state of every aggregate that changed after the follower's position.
+/// Sets the follower's state of every aggregate that changed after `position` to the state at `position`.
 pub async fn restore_states(state: &State, position: u64) -> Result<()> {
     let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());

@@ -108,7 +108,8 @@ pub async fn follow(
             Ok(StepOutcome::Interrupted) => u64::MAX,
             Err(error) => {
                 metric::CONSUMER_FAILURES.add(&[name], 1);
-                tracing::warn!(%error, consumer = name, "the step failed and will be retried");
+                let workspace = &*state.record.id;
+                tracing::warn!(%error, workspace, consumer = name, "the step failed and will be retried");
                 wait = (wait * 2).clamp(MIN_RETRY_DELAY, MAX_RETRY_DELAY);
                 u64::MAX
             }

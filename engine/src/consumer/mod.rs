@@ -115,7 +115,8 @@ impl Consumer {
         Consumer { stop, slot: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
 
-    /// Gives the followers a short time to process the end of the log, then ends them.
+    /// Gives the followers a short time to process the end of the log, then ends the followers and writes the
+    /// checkpoint of the graph. Ends the embedding of labels at once.
     pub async fn stop(self) {
         self.stop.begin();
         // The embedding model may be slow. The next start embeds the labels that are left.
@@ -164,7 +165,8 @@ async fn run_graph_step(state: &Arc<State>, appender: &Appender, slot: &WorkerSl
         Err(StepEnd::Interrupted) => Ok(StepOutcome::Interrupted),
         Err(StepEnd::Overtaken) if state.is_exclusive() => Err(Error::Unavailable(store::Error::Conflict)),
         Err(StepEnd::Overtaken) => {
-            tracing::debug!("another server has already processed the events of the step");
+            let workspace = &*state.record.id;
+            tracing::debug!(workspace, "another server has already processed the events of the step");
             metric::CONFLICTS.add(&["graph"], 1);
             state.leadership.forget();
             Ok(StepOutcome::Interrupted)

@@ -18,7 +18,7 @@ const BYTES: usize = 4 << 20;
 /// Writes the snapshots that have waited longest. Returns the position up to which snapshots include every event.
 ///
 /// A snapshot contains the current state, including events appended since the position. The snapshot contains its
-/// version, so replaying such events over the snapshot changes nothing.
+/// version, so replaying these events over the snapshot changes nothing.
 pub async fn step(state: &State, db: &Database, lead: Lead) -> Result<StepOutcome> {
     let taken = state.folded.dirty.pop(NODES, state.clock.now_ms());
     let reached = taken.reached;

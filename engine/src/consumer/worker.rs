@@ -122,7 +122,8 @@ impl Worker {
         self.checkpointer.writes()
     }
 
-    /// Fails if this server has read from the store that another server has taken over since the worker began.
+    /// Fails if another server has taken over since the worker began, according to this server's last read of the
+    /// store.
     pub(super) fn check_lead(&self) -> Result<()> {
         let newest = self.state.seen_writes().epoch;
         match self.lead().epoch {
@@ -260,7 +261,7 @@ impl Worker {
     }
 
     /// Applies the events and their facts to the graph one after the other, and records the calls that the events
-    /// require.
+    /// require. Returns the events that the plugins derived.
     fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<EnrichOutcome>>) -> Vec<DerivedEvents> {
         let state = self.state.clone();
         let mut derived = Vec::new();
@@ -308,7 +309,10 @@ impl Worker {
             let task = self.stopped_task(plugin, &event, self.members.owner().await?);
             // The worker continues even if the task for the owner cannot be created.
             if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
-                tracing::error!(%failure, "failed to create the owner's task about a stopped plugin");
+                let (workspace, plugin) = (&*self.state.record.id, self.state.plugins.name(plugin));
+                tracing::error!(
+                    workspace, %plugin, %failure, "failed to create the owner's task about a stopped plugin"
+                );
             }
         }
         Ok(())
@@ -390,7 +394,8 @@ pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result
             Ok(found) => Some((id, found)),
             // The stored facts are skipped. The aggregate's next event or a rebuild replaces them.
             Err(error) => {
-                tracing::error!(%error, aggregate = %id, "skipped stored facts that cannot be read");
+                let workspace = &*state.record.id;
+                tracing::error!(%error, workspace, aggregate = %id, "skipped stored facts that cannot be read");
                 None
             }
         });

@@ -41,7 +41,8 @@ impl WorkerSlot {
         WorkerSlot { members, mirror, worker, rebuilding }
     }
 
-    /// Waits for the worker and takes a turn, with the newest versions of the plugins.
+    /// Waits for the worker and takes a turn, with the newest versions of the plugins. If another server leads, takes
+    /// over from that server.
     pub async fn lock(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         for _ in retry::delays() {
             let slot = self.worker.lock().await;

@@ -36,8 +36,9 @@ impl Engine {
         Ok(self.access.control().read_revoked_keys(workspace_id).await?)
     }
 
-    /// Adds a member from another store, unless the member was removed after joining. Never raises the role of an
-    /// existing member, and the owner of the workspace keeps the role of an owner.
+    /// Adds a member from another store, unless the member was removed after joining. Lowers the role of an existing
+    /// member to the role in the other store, but never raises the role. The owner of the workspace keeps the role of
+    /// an owner.
     pub async fn import_member(&self, member: &Membership, user: &UserRecord) -> Result<ImportOutcome> {
         check_id(&user.id)?;
         let (workspace_id, user_id) = (&*member.workspace_id, &*member.user_id);
@@ -60,7 +61,7 @@ impl Engine {
     }
 
     /// Adds a key from another store by its hash, unless the key or one of its ancestors was revoked, or its user is
-    /// not a member. An existing key expires at the earlier of both times.
+    /// not a member. An existing key gets the earlier of the two expiry times.
     pub async fn import_key(&self, key: &KeyRecord) -> Result<ImportOutcome> {
         check_id(&key.id)?;
         if key.hash.len() != 64 || !key.hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
@@ -103,7 +104,8 @@ impl Engine {
         }
     }
 
-    /// Revokes a key that was revoked in another store. Does not revoke a key of another workspace.
+    /// Revokes a key that was revoked in another store. Does not revoke a key of another workspace. Records the
+    /// revocation of an unknown key, so that a later import cannot add the key.
     pub async fn import_revocation(&self, workspace_id: &str, key_id: &Arc<str>) -> Result<ImportOutcome> {
         check_id(key_id)?;
         match self.access.control().read_key(key_id).await? {

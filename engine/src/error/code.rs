@@ -53,11 +53,11 @@ error_codes! {
     InsufficientRole "403": "Ask an owner of the workspace for a higher role.";
     /// The caller may listen to the agent, but may not act for the agent.
     InsufficientRight "403": "Use a key with the scope and the role that the message names.";
-    /// Only an owner of the workspace may do this.
+    /// Only an owner of the workspace may use the operation.
     OwnerRequired "403": "Ask an owner of the workspace to send the request.";
     /// The operation concerns the whole installation, and only owners of its first workspace may use it.
     OperatorRequired "403": "Ask the operator of the installation to send the request.";
-    /// Only a person who has signed in through an identity provider may do this.
+    /// Only a person who has signed in through an identity provider may use the operation.
     SessionRequired "403": "Sign in.";
     /// The user is not a member of the workspace.
     NotAMember "403": "Ask an owner of the workspace for an invitation.";

@@ -123,7 +123,7 @@ fn previous<'a>(current: &[&'a Object], draft: &ArtifactDraft) -> Result<Option<
     let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {
         let found = current.iter().find(|artifact| has(artifact, "id", id)).copied();
-        let message = "the task has no such artifact, or the artifact has a later version";
+        let message = "the task has no artifact with this id, or the artifact has a later version";
         return found.map(Some).ok_or_else(|| Error::invalid_at(format!("{}/id", draft.at), message));
     }
     let Some(name) = &draft.name else { return Ok(None) };

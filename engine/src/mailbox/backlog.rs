@@ -1,5 +1,5 @@
-//! The open tasks of a workspace: their number by status, and the times of the last changes of the tasks that have
-//! waited longest for a person and for an agent.
+//! Counts the open tasks of a workspace by status, and finds the tasks that have waited longest for a person and for an
+//! agent.
 
 use strum::VariantArray;
 
@@ -9,7 +9,7 @@ use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
 use crate::state::folded_states::FoldedStates;
 
-/// The open tasks of a workspace.
+/// The numbers of open tasks of a workspace, and the longest waits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// The number of open tasks by status, in the order of [`Backlog::statuses`].

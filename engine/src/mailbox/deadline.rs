@@ -113,7 +113,8 @@ pub struct DeadlineFacts {
     pub owner: Option<Assignee>,
 }
 
-/// Returns the user that an escalation step of a task names.
+/// Returns the user that the escalation step `due` names. Returns `None` for other deadlines, and for a step that names
+/// an agent or nobody.
 pub fn user_of(task: &Task<'_>, due: DueTime) -> Option<Arc<str>> {
     let DueTime::Escalation { step, .. } = due else { return None };
     match task.review().escalation().into_iter().nth(step)?.to? {

@@ -36,7 +36,7 @@ pub(super) fn check_version(task: &Aggregate, expected: StreamExpectation) -> Re
     if expected.allows(task.version) { Ok(()) } else { Err(Error::version_conflict(task.version)) }
 }
 
-/// Returns the agent's state at the log's end. Fails if the workspace has no such agent.
+/// Returns the agent's state at the log's end. Fails if no agent of the workspace has this id.
 pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = view.aggregate(id).filter(|found| &*found.aggregate_type == AGENT && !found.deleted);
     agent.ok_or_else(|| Error::not_found("agent", id))

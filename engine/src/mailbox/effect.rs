@@ -145,7 +145,8 @@ fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
     Error::conflict_with(ErrorCode::Stale, message, details)
 }
 
-/// Returns the event of an effect. Fails if the effect has no aggregate, or if the aggregate's type is managed.
+/// Returns the event of an effect. Fails if neither the effect nor its task names an aggregate, or if the aggregate's
+/// type is managed.
 fn event(
     view: &View<'_>,
     origin: EffectOrigin<'_>,

@@ -53,7 +53,7 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "approval would append {count} effects with {bytes} bytes; at most {MAX_EFFECTS} effects with \
+        "the approval would append {count} effects with {bytes} bytes; at most {MAX_EFFECTS} effects with \
          {MAX_EFFECT_BYTES} bytes are allowed; reject the task, and create several smaller tasks"
     );
     let details = Object::from_iter([

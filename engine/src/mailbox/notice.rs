@@ -1,5 +1,5 @@
-//! Creates the tasks that inform owners. The owners of a workspace are informed about its deletion, and the owners of
-//! the first workspace about archives that cannot be restored.
+//! Creates and cancels the tasks that inform owners. The owners of a workspace are informed about its deletion, and the
+//! owners of the first workspace about archives that cannot be restored.
 
 use std::sync::Arc;
 
@@ -45,8 +45,9 @@ fn task_id(owner: &str, delete_at: i64) -> String {
     named(&format!("deletion of the workspace/{delete_at}/{owner}"))
 }
 
-/// Returns the events that create a task about an archive that cannot be restored, one for each operator. An operator
-/// who already has a task about this archive from the same day gets no second task.
+/// Returns the events that create a task about an archive that cannot be restored, one for each operator. The operators
+/// are the owners of the first workspace. An operator who already has a task about this archive from the same day gets
+/// no second task.
 pub fn unusable_archive(
     view: &View<'_>,
     operators: &[Arc<str>],
@@ -66,7 +67,7 @@ pub fn unusable_archive(
     operators.iter().filter_map(task).collect()
 }
 
-/// Returns the id of the task with this name. Every server computes the same id.
+/// Derives the id of a task from a text that is unique to the task. Every server computes the same id.
 fn named(name: &str) -> String {
     format!("task-{}", Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()))
 }

@@ -46,8 +46,9 @@ pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Departure> {
     Departure::agent(view.aggregate(id).as_deref(), id)
 }
 
-/// Returns the event that takes a task away from an assignee who has left. Returns `None` if the task has ended or is
-/// not assigned to that assignee. If the successor is an agent that has left as well, the task becomes unassigned.
+/// Returns the event that takes a task away from an assignee who has left. Returns `None` if the task does not exist,
+/// has ended, or is not assigned to that assignee. If the successor is an agent that gets no work, the task becomes
+/// unassigned.
 pub fn decide(view: &View<'_>, id: &str, left: &Departure, stamp: Option<&Stamp>) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);

@@ -38,14 +38,14 @@ pub struct ArtifactEdit {
 #[derive(Debug, Clone, Default)]
 pub struct DecisionInputs {
     pub edited: Option<ArtifactEdit>,
-    /// The agent's question that an answer was checked against.
+    /// The agent's question against which a message was checked.
     pub question: Option<Value>,
     /// The user that the task was assigned to, if this user is no longer a member.
     pub left: Option<Assignee>,
 }
 
 /// Checks an answer against the schema of the agent's question. Called before the decision, because the check may take
-/// too long for a decision. Returns the question.
+/// too long for a decision. Returns the question, or `None` if the agent has not asked a question.
 pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
     let question = Task::new(found).get(field::INPUT_REQUEST).cloned();
     let wrong = question.as_ref().map(|question| question::violations(question, answer)).unwrap_or_default();
@@ -134,7 +134,7 @@ pub fn decide(
         {
             return Err(Error::conflict(
                 ErrorCode::QuestionChanged,
-                "the agent's question has changed since the answer began",
+                "the agent's question has changed since the message was checked",
             ));
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {

@@ -10,8 +10,8 @@ use crate::model::id::AggregateId;
 /// The deadlines of tasks, ordered by time.
 #[derive(Default)]
 pub struct Schedule {
-    /// The deadlines by task and kind, each with the time at which it is checked, in milliseconds since the epoch. This
-    /// time may be later than the deadline in the task's state.
+    /// The deadlines by task and kind, each with the time of its next check, in milliseconds since the epoch. This time
+    /// may be later than the deadline in the task's state.
     by_task: HashMap<Key, (i64, DueTime)>,
     by_time: BTreeSet<(i64, Key)>,
 }

@@ -74,7 +74,7 @@ pub fn prepare(folded: &FoldedStates) {
 }
 
 /// Returns a page of the selected tasks whose first event is before a position, newest first. The page ends at the
-/// limit that is reached first, but contains at least one task.
+/// limit that is reached first. The first selected task is on the page even if the task is larger than the size limit.
 pub fn select(snapshot: &Snapshot, selection: &TaskConditions, before: u64, limit: TaskLimit) -> TaskSelection {
     let mut selected = TaskSelection { items: Vec::new(), next: None };
     let mut bytes = 0_usize;

@@ -7,8 +7,8 @@ use crate::model::excerpt::excerpt_of;
 use crate::model::task::Task;
 use crate::model::value::{Object, Value};
 
-/// Fails if one of the artifacts to approve is from before the last request for changes, unless the person accepts such
-/// artifacts.
+/// Fails if one of the artifacts to approve was delivered before the last request for changes, unless `accepted` allows
+/// superseded artifacts.
 pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides) -> Result<()> {
     let text = |artifact: &Object, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
     let sent_back: Vec<String> = task.sent_back().filter_map(|artifact| text(artifact, "id")).collect();

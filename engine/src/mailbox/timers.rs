@@ -41,8 +41,8 @@ const BATCH: usize = 512;
 const PAGE: usize = 4_096;
 /// The wait after an error of the store, or while another server leads the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The maximum time for which an agent may still renew a lease that expired before the workspace was opened, in
-/// milliseconds. The agent could not renew the lease while no server ran. The time is three heartbeats.
+/// The maximum time for which an agent may still renew a lease that expired before the timers started or the store
+/// became available again, in milliseconds: three heartbeats. The agent could not renew the lease earlier.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
 /// The time after which a lease is checked again if it has expired only by the clock of this server, in milliseconds.
@@ -197,7 +197,7 @@ impl TimerLoop {
                 self.leased.insert(task.id.clone());
             }
             let key = (task.id.clone(), kind);
-            // A deadline that was postponed because its lease was renewed keeps its later time.
+            // A postponed deadline keeps its later time.
             if self.schedule.get(&key) != due {
                 let placed = due.map(|due| (due.until(), due));
                 self.schedule.set(key, placed);
@@ -213,7 +213,7 @@ impl TimerLoop {
         let forgotten = async {
             if !self.swept {
                 let kept = self.state.db.leased_tasks().await?;
-                // A task with a lease row is in the log, so no such task is missing after the refresh.
+                // The log contains every task with a lease row, so the states contain these tasks after the refresh.
                 self.state.refresh().await?;
                 for id in kept.into_iter().map(AggregateId::from) {
                     match self.state.folded.get(id.as_str()) {
@@ -233,7 +233,8 @@ impl TimerLoop {
             Ok::<(), Error>(())
         };
         if let Err(error) = forgotten.await {
-            tracing::debug!(%error, "the lease rows of ended tasks were not removed");
+            let workspace = &self.state.record.id;
+            tracing::debug!(%error, %workspace, "could not remove the lease rows of ended tasks");
         }
     }
 
@@ -357,17 +358,16 @@ enum TimerOutcome {
     Elsewhere,
 }
 
-/// Returns the distinct ids of the agents that have left, according to a batch of events. The caller searches all tasks
-/// for the tasks of these agents, once for the whole batch.
+/// Returns the ids of the agents that a batch of events has changed and that have left, each id once. The caller
+/// searches all tasks for the tasks of these agents, once for the whole batch.
 fn agents_that_left(events: &[Arc<Event>], has_left: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
     let agents = events.iter().filter(|event| &*event.aggregate_type == AGENT);
     let agents: HashSet<Arc<str>> = agents.map(|event| event.aggregate_id.text()).collect();
     agents.into_iter().filter(|id| has_left(id)).collect()
 }
 
-/// Returns the time to check a lease again if the lease expired before these timers started and its agent may still
-/// renew it. Returns `None` if the lease expired later, if it was renewed, or if the agent's time for a renewal has
-/// ended.
+/// Returns the time to check a lease again if the lease expired before `opened_at` and its agent may still renew it.
+/// Returns `None` if the lease expired later, if it was renewed, or if the agent's time for a renewal has ended.
 async fn postponed_until(
     state: &State,
     id: &AggregateId,

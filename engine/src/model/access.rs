@@ -100,7 +100,8 @@ impl Caller {
     }
 
     /// Returns the origin to record for keys and invitations that the caller creates: the id of the presented key, or,
-    /// without a key, the session or the user. Keys and invitations created with a key end together with that key.
+    /// without a key, the session or the user. Keys and invitations created with a key end together with that key,
+    /// except for keys that the revocation keeps.
     pub fn origin(&self) -> Arc<str> {
         match (&self.key_id, &self.session) {
             (Some(key), _) => key.clone(),
@@ -269,9 +270,9 @@ pub struct Invitation {
     /// The time at which the invitation expires, in milliseconds since the epoch: the expiry of the key that created
     /// the invitation. `None` if the invitation never expires.
     pub expires_at: Option<i64>,
-    /// The origin of the invitation: the id of the creating key, or `session:…` or `user:…` for an invitation created
-    /// in a session. An invitation ends when the creating key stops working. `None` for invitations that were created
-    /// before this field existed.
+    /// The origin of the invitation: the id of the creating key or of the key that replaced the creating key, or
+    /// `session:…` or `user:…` for an invitation created in a session. An invitation ends when its key stops working.
+    /// `None` for invitations that were created before this field existed.
     pub derived_from: Option<Arc<str>>,
 }
 

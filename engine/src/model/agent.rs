@@ -97,7 +97,7 @@ pub fn is_agent(aggregate: &Aggregate) -> bool {
 }
 
 /// Returns whether the agent gets work: the agent is not disabled, and if a plugin does the agent's work, `is_enabled`
-/// returns that the plugin is enabled.
+/// returns `true` for this plugin.
 pub fn gets_work(agent: &Aggregate, is_enabled: impl FnOnce(&str) -> bool) -> bool {
     !is_disabled(agent) && plugin_of(agent).is_none_or(is_enabled)
 }

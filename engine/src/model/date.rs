@@ -6,18 +6,20 @@ use jiff::{SignedDuration, Timestamp};
 const NANOSECONDS_PER_MS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`.
+/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`. A date outside the calendar's
+/// years has no such form and becomes its number of milliseconds.
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),
-        // A date outside the calendar's years has no RFC 3339 form. The string is then the number of milliseconds.
         None => ms.to_string(),
     }
 }
 
-/// Parses an RFC 3339 string into milliseconds since the epoch. A full date without a time, such as `2026-12-01`, is
-/// the beginning of that day in UTC. Returns `None` for any other string, and for dates outside the years 0000 to 9999
-/// in UTC. Fractions smaller than a millisecond are rounded down, also before 1970.
+/// Parses an RFC 3339 string into milliseconds since the epoch. Also accepts similar ISO 8601 strings with an offset,
+/// such as `2026-12-01T12:00Z`. A full date without a time, such as `2026-12-01`, is the beginning of that day in UTC.
+/// Returns `None` for any other string, and for dates outside the years 0000 to 9999 in UTC. In the last 26 hours of
+/// the year 9999, the string must end with `Z`. Fractions smaller than a millisecond are rounded down, also before
+/// 1970.
 pub fn parse_date(text: &str) -> Option<i64> {
     if is_full_date(text) {
         return text.parse::<Date>().ok().map(|date| ms_of(date.to_datetime(Time::midnight())));
@@ -54,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_survive_formatting_and_parsing() {
+    fn dates_survive_formatting_and_parsing_and_malformed_dates_are_rejected() {
         for text in [
             "1969-12-31T23:59:59.999Z",
             "2024-02-29T12:00:00.000Z",

@@ -14,8 +14,8 @@ const MAX_TEXT: usize = 64;
 /// The least number that is too large for a decimal, 2^96.
 const LIMIT: f64 = 79_228_162_514_264_337_593_543_950_336.0;
 
-/// Parses the text of a decimal such as `-12.30`: digits, and possibly a sign and a fraction. Returns `None` for other
-/// strings, and for numbers that a decimal cannot represent exactly.
+/// Parses the text of a decimal such as `-12.30`: digits, and possibly a minus sign and a fraction. Returns `None` for
+/// other strings, for more than [`MAX_TEXT`] bytes, and for numbers that a decimal cannot represent exactly.
 pub fn parse(text: &str) -> Option<Decimal> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -24,7 +24,8 @@ pub fn parse(text: &str) -> Option<Decimal> {
 }
 
 /// Parses a number with or without an exponent, as JSON and programming languages write numbers. Returns `None` for
-/// numbers that a decimal cannot represent exactly.
+/// other strings, for more than [`MAX_TEXT`] bytes, for exponents beyond ±[`MAX_TEXT`], and for numbers that a decimal
+/// cannot represent exactly.
 pub fn of_number(text: &str) -> Option<Decimal> {
     if text.len() > MAX_TEXT {
         return None;
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     fn decimal(text: &str) -> Decimal {
-        parse(text).unwrap_or_else(|| panic!("{text}"))
+        parse(text).unwrap_or_else(|| panic!("'{text}' is not a decimal"))
     }
 
     #[test]

@@ -163,12 +163,13 @@ fn field_value(field: &Field) -> Value {
     object.into()
 }
 
-/// Converts a limit to a value. A whole number becomes an integer.
+/// Converts a limit to a value. A whole number below 9e15 becomes an integer.
 fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
-/// Returns the items of a list. A list that is missing or of another type has no items. `what` names the items.
+/// Returns the items of a list, or no items if the value is missing. If the value is not a list, adds a violation and
+/// returns no items. `what` names the items.
 fn items<'v>(value: Option<&'v Value>, at: &str, what: &str, violations: &mut Violations) -> &'v [Value] {
     match value {
         None | Some(Value::Null) => &[],

@@ -74,10 +74,11 @@ pub enum UnknownFields {
 pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
-    /// Whether a stream's first event, and every `<type>.created`, must contain the field. A field of an object is
-    /// required in every such object.
+    /// Whether the event that begins the state of an aggregate must contain the field, unless the field has a default:
+    /// the first event of a stream, or a `<type>.created` after a deletion. A required field inside an object field
+    /// must be in every value of the object field.
     pub required: bool,
-    /// The value of a missing field in the payload of a stream's first event, and of every `<type>.created`.
+    /// The value that the field gets if the event that begins the state of an aggregate lacks the field.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
     /// The smallest allowed number, length of a string in characters, or length of an array.

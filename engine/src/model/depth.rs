@@ -14,8 +14,8 @@ use super::violation::Violations;
 /// This limit is lower than the limit for requests ([`json::MAX_DEPTH`]), so that a client can send back a value that
 /// it received. Rows, pages, exported events and patches add a few levels around the stored values.
 pub const MAX_KEPT_DEPTH: usize = 160;
-/// The maximum nesting depth of a value inside a task's messages and artifacts. The lists, parts and patches of the
-/// task add levels around such a value.
+/// The maximum nesting depth of a value inside a task, such as the data of an artifact or the metadata. The lists,
+/// parts and patches of the task add levels around this value.
 pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
 
 const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
@@ -77,8 +77,8 @@ impl Object {
     }
 }
 
-/// Checks the nesting depth of a payload field's value. A fold that collects values in a list adds a level in the
-/// state.
+/// Checks the nesting depth of a payload field's value. A fold that collects values in a list adds a level around a
+/// single value.
 pub fn check_field(value: &Value, fold: Fold, at: impl Into<String>, violations: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
     // The payload or state itself is one level. A list that collects single values adds another level.
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fold_reduces_the_depth_limit_of_its_field() {
+    fn collecting_single_values_in_a_list_lowers_the_depth_limit() {
         let refused = |levels, fold| {
             let mut violations = Violations::default();
             check_field(&nested(levels), fold, "/payload/f", &mut violations);

@@ -15,7 +15,7 @@ use super::violation::{ValueLocation, Violation};
 const MAX_LEVELS: usize = MAX_DEPTH + 16;
 /// The number of fields up to which names are compared with each other. Further names are looked up in a set.
 const FEW: usize = 16;
-/// The maximum length of the pointer to a repeated name.
+/// The maximum length of the pointer to a repeated name, in bytes.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// Returns the violation for the first name that an object of the text has twice. Returns `None` if no name is

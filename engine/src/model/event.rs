@@ -134,7 +134,7 @@ pub const EVENT_FIELDS: [&str; 12] = [
 /// The name of the field with the id of an event.
 pub const EVENT_ID: &str = "event_id";
 
-/// Returns the part of an event type after the dot.
+/// Returns the part of an event type after the first dot, or an empty text if there is no dot.
 pub fn verb(event_type: &str) -> &str {
     event_type.split_once('.').map_or("", |(_, verb)| verb)
 }

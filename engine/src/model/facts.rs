@@ -32,7 +32,8 @@ pub struct EdgeFact {
 }
 
 /// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// The edge points to the oldest matching node or, for [`Target::Page`], to the page that the references name.
+/// The edge points to the oldest matching node or, for [`Target::Page`], to the page that the references name. Except
+/// for [`Target::Id`], only nodes of the aggregate's project match. An edge never points to the aggregate itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
@@ -147,6 +148,6 @@ pub struct Artifact {
     pub name: String,
     /// The parts of the artifact. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     pub parts: Vec<Value>,
-    /// The event to append to the task's aggregate when the artifact is approved.
+    /// The event to append to the aggregate that the task is about, when the artifact is approved.
     pub effect: Option<EventFact>,
 }

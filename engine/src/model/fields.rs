@@ -26,7 +26,7 @@ impl Fields {
         self.all.get(self.by_name[place])
     }
 
-    /// Returns the number of required fields without a default. Every object must have these fields.
+    /// Returns the number of required fields without a default.
     pub fn required(&self) -> usize {
         self.required
     }
@@ -52,7 +52,7 @@ impl Deref for Fields {
 }
 
 impl Field {
-    /// Returns whether an object without the field is rejected.
+    /// Returns whether the field is required and has no default.
     pub fn must_be_given(&self) -> bool {
         self.required && self.default.is_none()
     }
@@ -93,9 +93,9 @@ impl Field {
         self.field_type.converted().is_some() || self.inner().any(Field::is_converted)
     }
 
-    /// Converts a payload's value to the value in the state. The value of a field of type date or decimal becomes a
-    /// date or decimal, even if the payload contains a string or another number. `written` contains the original texts
-    /// of the numbers in the value.
+    /// Converts a payload's value to the value in the state. In a field of type date, a string becomes a date. In a
+    /// field of type decimal, a string or a number becomes a decimal. A value that cannot be converted stays unchanged.
+    /// `written` contains the original texts of the numbers in the value.
     pub fn converted(&self, value: &Value, written: WrittenForm) -> Value {
         match (self.field_type, value) {
             (FieldType::Date, Value::String(text)) => parse_date(text).map_or_else(|| value.clone(), Value::Date),

@@ -34,8 +34,8 @@ pub fn size_bytes(file: &Aggregate) -> u64 {
     file.state.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok()).unwrap_or(0)
 }
 
-/// Returns the id of the upload that a file refers to, and the size of the upload, in bytes. Returns `None` for a
-/// deleted file.
+/// Returns the id of the upload that a file refers to, and the size of the upload, in bytes. Returns `None` if the file
+/// does not exist, is deleted or refers to no upload.
 pub fn upload_of(file: Option<&Aggregate>) -> Option<(Arc<str>, u64)> {
     let file = file.filter(|file| !file.deleted)?;
     Some((text(file, UPLOAD_ID)?.into(), size_bytes(file)))

@@ -75,7 +75,7 @@ impl FilePath {
     }
 }
 
-/// Checks that every segment of `text` is allowed in a path.
+/// Checks that the length, the characters and the segments of `text` are allowed in a path.
 pub fn check_segments(text: &str) -> Result<(), String> {
     if text.len() > MAX_LENGTH {
         return Err(format!("the path is longer than {MAX_LENGTH} bytes"));
@@ -92,7 +92,7 @@ pub fn check_segments(text: &str) -> Result<(), String> {
 
 fn check_filename(filename: &str) -> Result<(), String> {
     if filename.is_empty() || filename.len() > MAX_FILENAME {
-        return Err(format!("expected 1 to {MAX_FILENAME} bytes"));
+        return Err(format!("expected 1 to {MAX_FILENAME} bytes, found {}", filename.len()));
     }
     if filename.contains('/') {
         return Err("slashes are not allowed in a filename".into());
@@ -125,17 +125,17 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_leave_their_folder_are_rejected() {
+    fn paths_with_invalid_segments_are_rejected() {
         for filename in ["", ".", "..", "a/b", "../b", "a\\b", "a\0b", "a\nb", "\u{85}", &"x".repeat(256)] {
             assert!(FilePath::new("w", &FileOwner::default(), filename).is_err(), "{filename:?}");
         }
         for id in ["", "..", "_", "a/b", "a b", &"x".repeat(129)] {
             let place = FileOwner { aggregate_id: Some(id.into()), ..FileOwner::default() };
-            assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "aggregate_id");
+            assert_eq!(FilePath::new("w", &place, "x").expect_err("a rejected path").0, "aggregate_id");
             let place = FileOwner { project: Some(id.into()), ..FileOwner::default() };
-            assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "project_id");
+            assert_eq!(FilePath::new("w", &place, "x").expect_err("a rejected path").0, "project_id");
             let place = FileOwner { aggregate_type: Some(id.into()), ..FileOwner::default() };
-            assert_eq!(FilePath::new("w", &place, "x").expect_err("refused").0, "aggregate_type");
+            assert_eq!(FilePath::new("w", &place, "x").expect_err("a rejected path").0, "aggregate_type");
         }
         for path in ["w/_/_/_/../x", "/w/_/_/_/x", "w/_/_/x", "w//_/_/x", "w/_/_/_/x/", "w/_/_/_/a\\b", "w/_/_/_/\0"] {
             assert!(FilePath::read(path).is_err(), "{path:?}");

@@ -14,7 +14,7 @@ use super::value::{Object, Value};
 pub const DELETED: &str = "deleted";
 
 /// The state of a stream while its events are folded. Wide states and long lists are indexed, so that the cost of
-/// folding an event is proportional to the event's size.
+/// folding an event without `$unset` is proportional to the event's size.
 #[derive(Debug)]
 pub struct StreamFold {
     after: Aggregate,

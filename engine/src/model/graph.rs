@@ -75,7 +75,7 @@ impl EnrichmentFacts {
         self.index_of(plugin).ok().and_then(|index| self.list.get(index)).map(|(_, plugin_facts)| plugin_facts)
     }
 
-    /// Replaces the facts of a plugin and returns the previous facts.
+    /// Sets the facts of a plugin and returns the previous facts, if there were any.
     pub fn insert(&mut self, plugin: Arc<str>, plugin_facts: PluginFacts) -> Option<PluginFacts> {
         match self.index_of(&plugin) {
             Ok(index) => self.list.get_mut(index).map(|(_, known)| std::mem::replace(known, plugin_facts)),
@@ -176,7 +176,7 @@ impl PluginFacts {
     }
 }
 
-/// Returns the derived data of each plugin with its broken links, which pipelines show as `_facts`.
+/// Returns the derived data and the broken links of each plugin, as pipelines show them in `_facts`.
 pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
     let shown = facts.iter().map(|(name, plugin_facts)| (name, shown_facts(plugin_facts)));
     let shown = shown.filter(|(_, shown)| !shown.is_empty());
@@ -194,7 +194,7 @@ fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
 }
 
 /// Returns the addresses of an aggregate by its label, by a field or as a page. Returns an empty list if the aggregate
-/// has no such label, field or path, or is deleted.
+/// is deleted, has no address of this kind, or is an agent and `by` is a field.
 pub fn addresses(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Vec<Address> {
     if aggregate.deleted {
         return Vec::new();

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-/// A device of a user. A revoked device stays stored, so that it cannot be activated again.
+/// A device of a user. The devices that a user revoked last stay stored, so that these devices cannot be activated
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activation {
     pub id: Arc<str>,

@@ -1,8 +1,9 @@
 //! Arithmetic on numbers of all types.
 //!
 //! If one number is a decimal, the result is a decimal: an integer is converted exactly, and a double is converted to
-//! the decimal with the fewest digits whose nearest double is that double. Otherwise, an operation on integers returns
-//! an integer, except division. A result that does not fit its type is a double.
+//! the decimal with the fewest digits whose nearest double is that double. Otherwise, an operation on two integers
+//! returns an integer, except division, and all other operations return a double. The result is also a double if no
+//! decimal can represent an operand, or if the result does not fit its type.
 
 use super::decimal::{self, Decimal};
 use super::value::Value;
@@ -20,7 +21,7 @@ pub fn multiply(a: &Value, b: &Value) -> Value {
     combine(a, b, i64::checked_mul, Decimal::checked_mul, |a, b| a * b)
 }
 
-/// Returns the quotient of two numbers: a decimal with at most 28 digits if one of the numbers is a decimal, and
+/// Returns the quotient of two numbers: a decimal without trailing zeros if one of the numbers is a decimal, and
 /// otherwise a double. The divisor must not be 0.
 pub fn divide(a: &Value, b: &Value) -> Value {
     // The quotient of two integers is always a double.
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_with_a_decimal_uses_decimals_for_numbers_of_every_type() {
+    fn the_result_type_of_arithmetic_depends_on_the_types_of_the_operands() {
         for (result, expected) in [
             (add(&decimal("0.10"), &decimal("0.20")), r#"decimal "0.30""#),
             (add(&Value::Double(0.1), &decimal("0.2")), r#"decimal "0.3""#),

@@ -168,14 +168,16 @@ impl Object {
         }
     }
 
-    /// Removes a field and returns its value. The other fields keep their order.
+    /// Removes a field and returns its value. The other fields keep their order. Drops the written forms of all
+    /// numbers.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;
         self.round();
         Some(self.own().remove(index).1)
     }
 
-    /// Removes all fields in `names`. The other fields keep their order.
+    /// Removes all fields in `names`. The other fields keep their order. If a field was removed, drops the written
+    /// forms of all numbers.
     pub fn remove_all(&mut self, names: &[&str]) {
         let names: BTreeSet<&str> = names.iter().copied().collect();
         if self.keys().any(|name| names.contains(&**name)) {

@@ -66,7 +66,8 @@ pub struct MatchRank {
 enum MatchedBy {
     /// The reference matches the path. If the reference begins at the root, the case of the letters matches as well.
     Exact,
-    /// The reference matches the path less exactly, for example only if case is ignored.
+    /// The reference matches the path less exactly: only if case is ignored, only as the end of a file's path, or as
+    /// the page of a folder instead of a file or the reverse.
     Path,
     /// The reference matches the address of the page in its site, which differs from the path.
     Address,

@@ -28,7 +28,8 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Returns whether rows of aggregates have a column with this name. The column would hide a field of the same name.
+/// Returns whether `name` would be a valid field name, but rows of aggregates have a column with this name. The column
+/// would hide the field.
 pub fn is_reserved(name: &str) -> bool {
     matches!(name, "aggregate_type" | "project_id")
 }
@@ -104,7 +105,7 @@ impl<'a> PayloadCheck<'a> {
             || definition.event_fields(self.event_type).any(|declared| declared == name)
     }
 
-    /// Adds a violation for each required field that is missing in an object.
+    /// Adds a violation for each required field without a default that is missing or null in an object.
     fn check_required(&mut self, object: &Object, fields: &Fields, place: ValueLocation<'_>) {
         if fields.required() == 0 {
             return;
@@ -143,8 +144,8 @@ fn check_field_shape(
     }
 }
 
-/// Adds the defaults of missing fields to the payload of a stream's first event, and of every `<type>.created`. In a
-/// required field, null counts as missing, because the aggregate would start without a value.
+/// Adds the defaults of missing fields to the payload of an event that begins the state of an aggregate. In a required
+/// field, null counts as missing, because the aggregate would start without a value.
 pub fn fill_defaults(payload: &mut Object, definition: &Definition) {
     for field in definition.fields().iter() {
         let is_missing = payload.get(&field.name).is_none_or(|value| field.required && value.is_null());
@@ -174,7 +175,7 @@ fn check_unset(value: &Value, at: ValueLocation<'_>, violations: &mut Violations
     }
 }
 
-/// Checks that `$unset` in the first event of a stream does not remove a required field from the state.
+/// Checks that `$unset` in an event that begins the state of an aggregate does not remove a required field.
 pub fn check_first(payload: &Object, state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     if payload.contains(UNSET) {
@@ -359,7 +360,7 @@ impl PayloadCheck<'_> {
         let before = self.compared;
         self.compared += 1 + field.allowed.as_ref().map_or(0, Vec::len);
         if before <= MAX_COMPARED && self.compared > MAX_COMPARED {
-            let message = "checking takes too long: the event has too many values for its type";
+            let message = format!("too many values in the event: the check takes more than {MAX_COMPARED} comparisons");
             self.violations.add(at, message);
         }
     }

@@ -16,7 +16,7 @@ pub enum PlanStatus {
     Canceled,
 }
 
-/// The limits of a plan. `None` means unlimited.
+/// The limits of a plan. `None` means that the plan sets no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanLimits {
     /// The maximum size of the files of a workspace, in bytes.
@@ -35,7 +35,7 @@ pub struct UserPlan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// The time at which the trial ends, in milliseconds since the epoch.
+    /// The time at which the trial ends, in milliseconds since the epoch. `None` if the plan has no trial.
     pub trial_ends_at: Option<i64>,
     pub limits: PlanLimits,
 }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_plan_lapses_at_its_end() {
+    fn a_plan_lapses_when_its_trial_ends_or_its_status_is_past_due_or_canceled() {
         let offered = OfferedPlan { status: PlanStatus::Trialing, trial_ms: 1_000, ..OfferedPlan::unlimited() };
         let plan = offered.begun_at(500);
         assert_eq!(plan.trial_ends_at, Some(1_500));

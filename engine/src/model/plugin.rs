@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_of_a_plugin_changes_with_each_part_of_its_source() {
+    fn the_digest_of_a_plugin_depends_on_the_boundaries_of_its_parts_and_on_its_settings() {
         let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| ScriptSource {
             name: "plugin".into(),
             manifest: manifest.into(),

@@ -11,7 +11,8 @@ const MAX_BYTES: usize = 200;
 /// The maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
 const MAX_STEM_BYTES: usize = 120;
 
-/// Returns whether a client may choose this slug.
+/// Returns whether a client may choose this slug for an article. The slug of a project must also have no upper-case
+/// letters.
 pub fn is_valid(slug: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !slug.is_empty() && slug.len() <= MAX_BYTES && slug.bytes().all(allowed)
@@ -36,18 +37,19 @@ pub fn derived(text: &str, fallback: &str) -> String {
     Some(slugify(text)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| fallback.to_owned())
 }
 
-/// Returns the slugs to try for a valid slug: the slug itself, then the slug with the numbers 2, 3 and so on.
+/// Returns the slugs to try for a valid slug: the slug itself, then the slug, cut to [`MAX_STEM_BYTES`] bytes, with the
+/// numbers 2, 3 and so on.
 pub fn numbered(slug: &str) -> impl Iterator<Item = String> + '_ {
     std::iter::once(slug.to_owned()).chain((2u64..).map(move |number| format!("{}-{number}", stem(slug))))
 }
 
-/// Returns whether `slug` is the slug `base`, or `base` with a number.
+/// Returns whether `slug` is the slug `base`, or the slug `base`, cut to [`MAX_STEM_BYTES`] bytes, with a number.
 pub fn is_numbered(slug: &str, base: &str) -> bool {
     let number = slug.strip_prefix(stem(base)).and_then(|rest| rest.strip_prefix('-'));
     slug == base || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns a valid slug, shortened so that a number can be appended.
+/// Returns the first [`MAX_STEM_BYTES`] bytes of a valid slug, so that a number can be appended.
 fn stem(slug: &str) -> &str {
     slug.get(..MAX_STEM_BYTES).unwrap_or(slug)
 }

@@ -1,7 +1,8 @@
-//! Checks that the sums of integer and decimal fields keep their type. A sum that does not fit in 64 bits, or in the
-//! digits of a decimal, would become a double, and lose digits.
+//! Checks that the sums of integer and decimal fields keep their type. A sum that does not fit in 64 bits, or in a
+//! decimal, would become a double and lose digits.
 
 use super::aggregate::Aggregate;
+use super::decimal::Decimal;
 use super::definition::{Definition, FieldType, Fold};
 use super::value::{Object, Value};
 use super::violation::{Violation, Violations};
@@ -27,7 +28,7 @@ pub fn check(
         let previous = before.and_then(|before| before.state.get(&field.name));
         if after.get(&field.name).is_some_and(is_beyond) && !previous.is_some_and(is_beyond) {
             let range = match field.field_type {
-                FieldType::Decimal => "decimals, which have at most 28 or 29 digits".to_owned(),
+                FieldType::Decimal => format!("decimals, {} to {}", Decimal::MIN, Decimal::MAX),
                 _ => format!("integers, {} to {}", i64::MIN, i64::MAX),
             };
             let message = format!("the sum of the field would be outside the range of {range}");

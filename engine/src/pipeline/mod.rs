@@ -9,8 +9,8 @@
 //!
 //! 1. **Parse** (`language/parse`): rejects unknown stages, unknown operators and wrong shapes before a row is read,
 //!    with MongoDB's error code and the index of the stage. From stage to stage, `language/rows` tracks the fields of
-//!    the rows, and the fields that are dates. A string that a stage compares with a date is converted to a date before
-//!    the stage is parsed, so all sources and operators use the same constant. Names that rows cannot have, and
+//!    the rows and the kinds of their values. A string that a stage compares with a date or a decimal is converted
+//!    before the stage is parsed, so all sources and operators use the same constant. Names that rows cannot have, and
 //!    constants that select no rows, cause warnings.
 //! 2. **Plan** (`plan/logical.rs`): determines the source and the steps. Rows are events before `$fold`, and states
 //!    after `$fold`.
@@ -81,7 +81,7 @@ use value::extended_json;
 pub struct PreparedPipeline {
     /// The optimized program. `None` for a preview without an explanation.
     program: Option<Program>,
-    /// The program that shows rows after every stage, and the number of rows to show.
+    /// The programs that show rows after every stage, and the number of rows to show.
     previews: Option<(Previews, usize)>,
     scans: Vec<Scan>,
     /// The aggregate types that the pipeline reads. `None` if the pipeline may read any type.

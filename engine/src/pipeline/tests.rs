@@ -1,5 +1,5 @@
-//! Tests of behavior that case files cannot express: the choice of source, push-down, and the stack use of long
-//! pipelines.
+//! Tests of behavior that case files cannot express, such as the choice of source, push-down, and the use of stack and
+//! time.
 
 #[cfg(test)]
 mod windows;
@@ -29,7 +29,7 @@ fn refused(pipeline: &str) -> Error {
 fn states(prepared: &PreparedPipeline) -> &StateScan {
     match &prepared.scans()[0].read {
         Read::States(scan) => scan,
-        Read::Events(_) | Read::Edges(_) => panic!("no states are read"),
+        Read::Events(_) | Read::Edges(_) => panic!("the first scan does not read states"),
     }
 }
 
@@ -125,7 +125,7 @@ fn a_match_before_a_fold_is_split_into_stream_and_event_filters() {
         Some(r#"{"version":{"$lte":2}}"#)
     );
     assert_eq!(scan.as_of, AsOf::At(1_714_521_600_000));
-    assert!(scan.filter.is_none(), "an operator filters states that are folded for the query");
+    assert!(scan.filter.is_none(), "a scan of the log has a filter over states");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_prepared_pipeline_reports_the_types_that_it_may_read() {
 }
 
 #[test]
-fn the_first_invalid_stage_is_reported_with_its_path() {
+fn the_first_invalid_stage_is_reported_with_its_index() {
     let error = refused(r#"[{"$match": {}}, {"$limt": 1}, {"$group": {}}]"#);
     assert_eq!((error.code, error.stage), (PipelineErrorCode::Number(40324), Some(1)));
     assert_eq!(error.hint.as_deref(), Some("did you mean '$limit'?"));
@@ -291,7 +291,7 @@ fn errors_contain_an_excerpt_of_a_computed_value() {
 }
 
 /// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part. The two
-/// arrays have no part in common.
+/// arrays have no part in common. `then` is the expression, in which the variables `x` and `y` contain the arrays.
 fn shared_parts(then: &str) -> String {
     let lets = |name: &str| {
         let eight = vec![format!("\"$${name}\""); 8].join(",");

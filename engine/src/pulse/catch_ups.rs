@@ -64,8 +64,8 @@ impl CatchUps {
         Some(cause)
     }
 
-    /// Ends the catch-up of a workspace. `failed` is the cause of a failed catch-up. A failed catch-up is repeated
-    /// after a pause.
+    /// Ends the catch-up of a workspace. `failed` is the cause of the catch-up if the catch-up failed. A failed
+    /// catch-up is repeated after a pause.
     pub fn end(&self, id: &Arc<str>, failed: Option<Cause>, now: Instant) {
         let mut catch_ups = self.0.lock();
         if let Some(catch_up) = catch_ups.get_mut(id) {

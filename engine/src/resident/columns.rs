@@ -64,7 +64,8 @@ impl Columns {
         cached.chain([types, projects, deleted]).map(Column::size_bytes).sum()
     }
 
-    /// Writes the state of the aggregate at `row` into every column.
+    /// Writes the state of the aggregate at `row` into every column. Drops the columns whose dictionaries have become
+    /// too large.
     pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
         self.base.put(row, aggregate);
         self.cached.retain(|_, cached| {
@@ -144,7 +145,7 @@ impl ColumnPath {
     }
 }
 
-/// Returns the cell at a path inside a value. Paths lead only through objects, not through arrays.
+/// Returns the cell at a path inside a value. The cell is [`Cell::Opaque`] if the path leads through an array.
 fn below<'v>(value: &'v Value, names: &[Arc<str>]) -> Cell<'v> {
     let Some((first, rest)) = names.split_first() else { return Cell::Value(value) };
     match value {

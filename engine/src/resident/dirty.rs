@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// The maximum average number of snapshot bytes written per aggregate and second.
+/// The size of a snapshot that is followed by a pause of one second, in bytes. The length of a pause is proportional to
+/// the size of the snapshot, up to [`MAX_REST_MS`].
 const BYTES_PER_SECOND: usize = 8 << 10;
 /// The minimum length of a pause, in milliseconds. A shorter pause is skipped.
 const MIN_REST_MS: i64 = 1_000;
@@ -40,9 +41,9 @@ pub struct DirtyAggregates {
 struct Inner {
     /// Aggregates whose snapshots may be written now.
     waiting: BTreeMap<QueuePlace, AggregateId>,
-    /// The changed aggregates whose snapshots are paused, and the times at which the pauses end, in milliseconds since
-    /// the epoch.
+    /// The changed aggregates whose snapshots are paused.
     resting: BTreeMap<QueuePlace, RestingAggregate>,
+    /// The end of the pause of each aggregate in `resting`, in milliseconds since the epoch.
     ends: BTreeSet<(i64, QueuePlace)>,
     /// The place of each aggregate in `waiting` or `resting`.
     places: FxHashMap<AggregateId, QueuePlace>,
@@ -112,8 +113,8 @@ impl DirtyAggregates {
         self.inner.lock().marked = position;
     }
 
-    /// Removes and returns the aggregates that have waited longest, except aggregates whose snapshots are paused. A
-    /// later change marks the aggregates again.
+    /// Removes and returns at most `limit` aggregates whose snapshots are not paused, the aggregates that have waited
+    /// longest first. A later change marks the aggregates again.
     pub fn pop(&self, limit: usize, now_ms: i64) -> DirtyBatch {
         let mut inner = self.inner.lock();
         inner.end_rests(now_ms);
@@ -131,7 +132,7 @@ impl DirtyAggregates {
     }
 
     /// Pauses the snapshots of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's
-    /// state.
+    /// state. A small state causes no pause.
     pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
         let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(MAX_REST_MS);
         if rest_ms < MIN_REST_MS {
@@ -290,7 +291,7 @@ mod tests {
             let events = sizes.iter().zip(1..).map(|((id, _), number)| event(id, 3 * step + number));
             dirty.mark(&events.collect::<Vec<_>>());
             let (written, reached) = write(&dirty, &sizes, step as i64 * STEP_MS);
-            assert!(written.contains(&sizes[2]), "the small one is written at each step");
+            assert!(written.contains(&sizes[2]), "the small aggregate is written at each step");
             assert!(3 * (step + 1) - reached <= MAX_EVENTS_BEHIND);
             written.iter().for_each(|(id, size)| *bytes.entry(*id).or_insert(0) += size);
         }
@@ -298,7 +299,7 @@ mod tests {
         for (id, size) in &sizes[..2] {
             let written = bytes[id];
             assert!(written <= seconds * BYTES_PER_SECOND + size, "{id}: {written} bytes in {seconds} seconds");
-            assert!(written * 2 >= seconds * BYTES_PER_SECOND, "{id} is written: {written} bytes");
+            assert!(written * 2 >= seconds * BYTES_PER_SECOND, "{id}: only {written} bytes in {seconds} seconds");
         }
     }
 

@@ -12,7 +12,7 @@ use crate::model::value::{Object, Value};
 const MAX_FIELDS: usize = 500;
 /// The maximum number of event types. Clients choose these names as well.
 const MAX_EVENT_TYPES: usize = 1_000;
-/// The maximum length of a recorded name, in bytes. Longer names are ignored.
+/// The maximum length of a recorded field name, in bytes. Fields with longer names are ignored.
 const MAX_NAME: usize = 128;
 /// The maximum number of fields that are examined in one payload.
 const MAX_EXAMINED_FIELDS: usize = 2_000;

@@ -65,7 +65,7 @@ impl ResidentStates {
         NewestFirst::new(self, aggregate_type, before)
     }
 
-    /// Returns whether all these paths have columns.
+    /// Returns whether all these paths have columns. Marks the existing columns as used.
     pub fn has_columns(&self, paths: &[&Arc<str>]) -> bool {
         self.rows.read().columns.missing(paths).is_empty()
     }
@@ -109,7 +109,7 @@ impl ResidentStates {
         self.rows.read().position
     }
 
-    /// Returns the aggregates of a type and project that have this slug.
+    /// Returns the aggregates of a type and project that have this slug, except deleted aggregates.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         self.rows.read().by_slug((aggregate_type, project_id, slug))
     }
@@ -119,7 +119,7 @@ impl ResidentStates {
         self.rows.read().columns.size_bytes()
     }
 
-    /// Replaces parts of an aggregate with equal parts of other aggregates, which saves memory.
+    /// Replaces parts of an aggregate with equal parts of other aggregates to save memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.sharing.lock().share(aggregate)
     }

@@ -46,7 +46,7 @@ mod tests {
     use crate::model::value::Object;
 
     #[test]
-    fn aggregates_of_a_type_are_visited_without_the_others() {
+    fn aggregates_of_one_type_or_of_all_types_are_visited_newest_first() {
         let resident = ResidentStates::default();
         let aggregate = |number: u64| {
             let name = if number.is_multiple_of(100) { "rare" } else { "common" };

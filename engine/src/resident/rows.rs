@@ -89,7 +89,7 @@ impl ResidentRows {
         }
     }
 
-    /// Returns the ids of the aggregates that have this type, project and slug.
+    /// Returns the ids of the aggregates that have this type, project and slug, except deleted aggregates.
     pub fn by_slug(&self, key: SlugKey<'_>) -> Vec<AggregateId> {
         let mut rows: Vec<u32> = self.slugs.candidates(hash(key)).collect();
         rows.sort_unstable();

@@ -137,7 +137,7 @@ mod tests {
             let object: Object = serde_json::from_str(text).expect("a test's JSON");
             sharing.object(&object)
         });
-        let (a, mut b) = (objects.next().expect("one"), objects.next().expect("two"));
+        let (a, mut b) = (objects.next().expect("an object"), objects.next().expect("an object"));
         let list = |object: &Object| match object.get("t") {
             Some(Value::Array(items)) => Arc::as_ptr(items),
             _ => std::ptr::null(),

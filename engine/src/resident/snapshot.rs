@@ -29,7 +29,8 @@ impl Snapshot {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
-    /// Returns the row of the first aggregate whose first event is at a position or later, or the number of aggregates.
+    /// Returns the row of the first aggregate whose first event is at a position or later. If there is no such
+    /// aggregate, returns the number of aggregates.
     pub fn first_row_at(&self, position: u64) -> usize {
         let is_before = |aggregate: &Arc<Aggregate>| aggregate.first_position < position;
         let chunks = self.chunks.partition_point(|chunk| chunk.first().is_some_and(is_before));

@@ -37,7 +37,8 @@ impl Tail {
         self.inner.lock().end = position;
     }
 
-    /// Adds the next events of the log to the window. Removes the oldest events if the window exceeds its limits.
+    /// Adds the next events of the log to the window. If events are missing between the window and `events`, first
+    /// clears the window. Removes the oldest events if the window exceeds its limits.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut inner = self.inner.lock();
         for event in events {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_held_by_an_agent_are_found_without_a_full_scan() {
+    fn the_tasks_that_an_agent_holds_follow_the_states_of_the_tasks() {
         let (resident, workloads) = (ResidentStates::default(), Workloads::default());
         let claimed = |id: &str, version: u64, agent: &str| {
             let waiting = task(id, version, agent, "in_progress");

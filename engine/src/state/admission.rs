@@ -85,8 +85,8 @@ impl Admission {
         Admission { limits, workspace, callers: Mutex::default() }
     }
 
-    /// Waits until a query of this caller may run. Rejects the query if the wait takes longer than
-    /// [`QueryLimits::wait_ms`].
+    /// Waits until a query of this caller may run. Rejects the query if too many queries wait already, or if the wait
+    /// takes longer than [`QueryLimits::wait_ms`].
     pub async fn admit(&self, caller: &Arc<str>) -> Result<QueryPermit> {
         let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
         let waiting = WaitGuard::begin(&workspace, &key)?;
@@ -225,8 +225,8 @@ mod tests {
         let admission = Admission::new(limits());
         let of_a = admission.admit(&Arc::from("a")).await.expect("a place");
         let of_b = admission.admit(&Arc::from("b")).await.expect("a place");
-        assert!(of_a.grant(60) && !of_a.grant(20), "a caller has 70");
-        assert!(!of_b.grant(50) && of_b.grant(40), "the workspace has 100");
+        assert!(of_a.grant(60) && !of_a.grant(20), "the limit of a caller is 70 bytes");
+        assert!(!of_b.grant(50) && of_b.grant(40), "the limit of the workspace is 100 bytes");
         drop(of_a);
         assert!(of_b.grant(30) && !of_b.grant(1));
         drop(of_b);

@@ -18,7 +18,8 @@ pub struct BatchLimit {
 /// The batch limit for followers of the log.
 pub const BATCH: BatchLimit = BatchLimit { events: 512, bytes: 4 << 20 };
 
-/// The maximum size of the events that the store reads with one query, in bytes.
+/// The size of the events that the store reads with one query, in bytes. A query ends with the commit that reaches this
+/// size.
 const QUERY_BYTES: usize = 4 << 20;
 /// The assumed size of an event if the commit does not record the event's size, in bytes.
 const UNKNOWN_BYTES: usize = 128 << 10;

@@ -49,8 +49,8 @@ impl Feeds {
         inner.end = position;
     }
 
-    /// Adds consecutive events and wakes the readers of the concerned feeds. `feed` contains the concerned agents, each
-    /// with the index of the event.
+    /// Adds consecutive events and wakes the readers of the concerned feeds. If events are missing before the first
+    /// event, restarts the window. `feed` contains the concerned agents, each with the index of the event.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let mut inner = self.inner.lock();

@@ -36,7 +36,7 @@ pub struct FoldedStates {
     /// The aggregates without a current snapshot.
     pub dirty: DirtyAggregates,
     follower: FollowerStates,
-    /// The open tasks of agents: the tasks that agents hold, and their counts.
+    /// The counts of the open tasks of each agent, and the tasks that each agent holds.
     pub workloads: Workloads,
     /// The position up to which events have been committed and folded. Followers of the log wait for changes of this
     /// position.
@@ -56,8 +56,8 @@ impl Deref for FoldedStates {
 }
 
 impl FoldedStates {
-    /// Returns at most `limit` visible events after a position. Returns `None` if some of these events are no longer or
-    /// not yet in memory, and must be read from the store. No visible event is missing from the result.
+    /// Returns at most `limit` visible events after a position, without gaps. Returns `None` if some of these events
+    /// are no longer or not yet in memory, and must be read from the store.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         // Reads the end before the events, because more events may become visible in between.
         let visible = self.position();
@@ -120,8 +120,8 @@ impl FoldedStates {
         self.dirty.mark(events);
     }
 
-    /// Notifies followers of events that have become visible. `feed` lists the agents that the events affect, each with
-    /// the index of its event in `events`.
+    /// Adds events that have become visible to the last events in memory, and notifies the followers of these events.
+    /// `feed` lists the agents that the events affect, each with the index of its event in `events`.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);

@@ -177,41 +177,45 @@ mod tests {
             let db = store.workspace("0-1").await.expect("a database");
             twins.push((Leadership::new("0-1".into(), db, Some(peers.clone())), peers));
         }
-        twins.try_into().unwrap_or_else(|_| panic!("two servers"))
+        twins.try_into().unwrap_or_else(|_| panic!("expected two servers"))
     }
 
     #[tokio::test]
     async fn a_server_leads_until_it_stops_or_is_no_longer_alive() {
         let [(a, _), (b, of_b)] = twins().await;
-        assert_eq!(a.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(1) }));
-        assert_eq!(b.acquire(true).await.expect("asked"), None);
+        assert_eq!(a.acquire(true).await.expect("the leadership"), Some(Lead { epoch: Some(1) }));
+        assert_eq!(b.acquire(true).await.expect("the leadership"), None);
         assert!(a.is_own() && !b.is_own());
         of_b.set_alive(vec!["b".into()], Instant::now());
-        assert_eq!(b.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(2) }));
+        assert_eq!(b.acquire(true).await.expect("the leadership"), Some(Lead { epoch: Some(2) }));
         a.forget();
-        assert_eq!(a.acquire(true).await.expect("asked"), None);
+        assert_eq!(a.acquire(true).await.expect("the leadership"), None);
         b.release(true).await;
         a.forget();
-        assert_eq!(a.acquire(true).await.expect("asked"), Some(Lead { epoch: Some(3) }));
+        assert_eq!(a.acquire(true).await.expect("the leadership"), Some(Lead { epoch: Some(3) }));
     }
 
     #[tokio::test]
     async fn a_leader_reads_the_store_again_after_a_suspension() {
         let [(a, of_a), (b, of_b)] = twins().await;
-        a.acquire(false).await.expect("asked");
+        a.acquire(false).await.expect("the leadership");
         of_b.set_alive(vec!["b".into()], Instant::now());
-        b.acquire(true).await.expect("asked");
-        assert_eq!(a.acquire(false).await.expect("asked"), Some(Lead { epoch: Some(1) }), "nothing is read again");
+        b.acquire(true).await.expect("the leadership");
+        assert_eq!(
+            a.acquire(false).await.expect("the leadership"),
+            Some(Lead { epoch: Some(1) }),
+            "the server reads the store again"
+        );
         let later = Instant::now() + Duration::from_secs(11);
         of_a.set_alive(vec!["a".into(), "b".into()], later);
-        assert_eq!(a.acquire(false).await.expect("asked"), None);
+        assert_eq!(a.acquire(false).await.expect("the leadership"), None);
         assert!(!a.is_own());
     }
 
     #[tokio::test]
     async fn a_server_reports_the_start_and_the_end_of_its_leadership() {
         let [(a, of_a), _] = twins().await;
-        a.acquire(false).await.expect("asked");
+        a.acquire(false).await.expect("the leadership");
         let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };
         assert_eq!(of_a.take_unreported().leaders, [("0-1".into(), note(Some("a")))]);
         a.release(false).await;
@@ -221,8 +225,8 @@ mod tests {
     #[tokio::test]
     async fn a_server_can_take_over_from_a_leader_that_is_alive() {
         let [(a, _), (b, _)] = twins().await;
-        a.acquire(true).await.expect("asked");
-        assert_eq!(b.take_over().await.expect("taken"), Lead { epoch: Some(2) });
+        a.acquire(true).await.expect("the leadership");
+        assert_eq!(b.take_over().await.expect("the leadership"), Lead { epoch: Some(2) });
         assert!(b.is_own());
     }
 
@@ -230,7 +234,7 @@ mod tests {
     async fn the_only_server_of_a_store_leads_without_a_leader_record() {
         let db = Store::connect("mem://").await.expect("memory").workspace("0-1").await.expect("a database");
         let alone = Leadership::new("0-1".into(), db, None);
-        assert_eq!(alone.acquire(true).await.expect("asked"), Some(Lead { epoch: None }));
+        assert_eq!(alone.acquire(true).await.expect("the leadership"), Some(Lead { epoch: None }));
         assert!(alone.is_own());
         assert_eq!(alone.db.read_leader().await.expect("read"), None);
     }

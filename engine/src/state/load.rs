@@ -193,7 +193,8 @@ impl State {
         Ok(())
     }
 
-    /// Folds an aggregate from the log. The aggregate's type is read from its first event.
+    /// Folds an aggregate from the log. The aggregate's type is read from its first event. Returns `None` if the log
+    /// has no such event, or if the type is not defined.
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
         let first = self.db.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
@@ -291,6 +292,7 @@ impl State {
     }
 
     /// Folds the events of a stream up to a version. If `at` is given, folds only events that occurred up to this time.
+    /// Returns `None` if no event is folded.
     ///
     /// Reads the stream in pages, so that memory contains only one page at a time.
     pub async fn fold_stream(

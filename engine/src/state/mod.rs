@@ -1,4 +1,4 @@
-//! The state of an open workspace: its log, and the states folded from the log. `append` is the single writer of both.
+//! The state of an open workspace: its log, and the states folded from the log. Only `append` writes the log.
 //!
 //! This module does not depend on requests, callers or rights. The layers above this module check permissions.
 //!
@@ -151,7 +151,7 @@ pub struct Environment {
 /// The state of an open workspace, shared by all tasks that work on the workspace.
 pub struct State {
     pub record: WorkspaceRecord,
-    /// The reading half of the workspace's database. The appender has the writing half.
+    /// A handle on the workspace's database that can only read.
     pub db: DatabaseReader,
     pub types: Types,
     pub folded: FoldedStates,
@@ -234,7 +234,8 @@ impl State {
         self.report(WorkspaceProgress { position, types, ..WorkspaceProgress::default() });
     }
 
-    /// Reads the events and definitions that other servers have added, given the progress that these servers reported.
+    /// Records the progress that other servers have reported, and reads the events and definitions that the state
+    /// lacks.
     pub async fn apply_progress(&self, progress: WorkspaceProgress) -> Result<()> {
         self.reported.send_if_modified(|known| {
             let merged = known.merged(progress);
@@ -259,8 +260,8 @@ impl State {
         self.folded.announce(events, feed);
     }
 
-    /// Replaces one definition in memory. Notifies the search index and the graph if the definition changes the labels
-    /// or the states of existing aggregates.
+    /// Replaces one definition in memory. Notifies the search index and the graph if the definition changes the labels,
+    /// the searched fields or the states of existing aggregates.
     fn set_definition(&self, definition: Arc<Definition>) {
         let (labels, revision) = (definition.label_fields(), definition.revision);
         let Some(previous) = self.types.set(definition.clone()) else { return };

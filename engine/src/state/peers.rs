@@ -70,7 +70,7 @@ impl Peers {
         beaten.at.replace(at)
     }
 
-    /// Returns the ids of the servers that are alive, including this one.
+    /// Returns the ids of the servers that are alive, including this server.
     pub fn alive(&self) -> Vec<Arc<str>> {
         let mut alive = self.beaten.lock().alive.clone();
         if !alive.contains(&self.server_id) {
@@ -111,7 +111,7 @@ impl Peers {
         }
     }
 
-    /// Returns the time since the last beat.
+    /// Returns the time since the last beat, or zero before the first beat.
     pub fn beat_age(&self, now: Instant) -> Duration {
         self.beaten.lock().at.map_or(Duration::ZERO, |at| now.saturating_duration_since(at))
     }

@@ -281,8 +281,8 @@ mod tests {
         let mut call = std::pin::pin!(host.call_version(second, &about, input(None, None), little));
         assert!(futures_util::poll!(&mut call).is_pending(), "the only thread is busy");
         open.send(()).expect("the gate opens");
-        let before = call.await.expect("called").value;
-        assert!((1..=PORTION).contains(&before), "{before} calls ran first");
+        let before = call.await.expect("a result").value;
+        assert!((1..=PORTION).contains(&before), "{before} calls of the busy plugin ran first");
         assert_eq!(much.await.expect("all calls"), INPUTS);
     }
 }

@@ -18,7 +18,7 @@ const STACK: usize = 80 << 20;
 
 /// The maximum number of inputs that a plugin processes before other plugins run on its thread.
 pub(super) const PORTION: usize = 64;
-/// The maximum time for which a plugin runs before other plugins run on its thread, in microseconds.
+/// The time after which a plugin starts no further call before other plugins run on its thread, in microseconds.
 pub(super) const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.
@@ -33,7 +33,7 @@ impl PluginVersion {
         PluginVersion { digest: plugin.source().map(|source| source.digest()), plugin }
     }
 
-    /// Returns whether `other` is the same version.
+    /// Returns whether `other` is the same version of the plugin.
     pub fn is(&self, other: &PluginVersion) -> bool {
         self.digest == other.digest
     }

@@ -69,7 +69,10 @@ impl State {
         let stored = match self.db.read_published(id, &definition).await {
             Ok(stored) => stored,
             Err(store::Error::Corrupt { reason, .. }) => {
-                tracing::warn!(article = %id, reason, "cannot read a stored published revision; folding it again");
+                tracing::warn!(
+                    article = %id, workspace = %self.record.id, reason,
+                    "cannot read a stored published revision; folding the article again"
+                );
                 None
             }
             Err(error) => return Err(error.into()),

@@ -24,7 +24,8 @@ use crate::model::id::AggregateId;
 use crate::store::Database;
 use crate::store::workspace::definitions::StoredDefinition;
 
-/// The maximum number of events that are folded while appends wait.
+/// The rounds of a refolding end after a round with at most this number of events. The events that were appended during
+/// the last round are folded while appends wait.
 const MAX_BLOCKING_EVENTS: u64 = 64;
 /// The maximum number of rounds that fold new events while appends continue. Each round folds the events appended
 /// during the previous round. Reading events takes less time than writing events, so the rounds get shorter.
@@ -147,7 +148,8 @@ impl State {
         Ok(TypeRefold { refolded, _one: Some(one) })
     }
 
-    /// Puts the stored definitions into use if other servers have changed definitions.
+    /// Puts the stored definitions into use if other servers have changed definitions. Uses the states in `refolding`,
+    /// and refolds the other types whose definitions fold differently.
     pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());

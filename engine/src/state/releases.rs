@@ -33,7 +33,7 @@ pub struct Releases {
 }
 
 impl Releases {
-    /// Opens the releases of a store, and releases the versions that this process was started with.
+    /// Opens the releases of a store, and releases each version of this process that differs from the newest release.
     pub async fn open(store: &Store, plugins: Arc<Plugins>) -> Result<Releases> {
         let (control, exclusive) = (store.control().await?, store.is_exclusive());
         let releases =
@@ -98,7 +98,7 @@ impl Releases {
         Ok(())
     }
 
-    /// Runs the loader on a thread for blocking work.
+    /// Runs the loader on a thread for blocking work. Returns `None` if the engine has no loader.
     pub async fn load<T: Send + 'static>(
         &self,
         load: impl FnOnce(&dyn Loader) -> Result<Option<T>, VersionRefusal> + Send + 'static,
@@ -115,7 +115,10 @@ impl Releases {
     }
 
     fn replace(&self, plugin: PluginIndex, version: PluginVersion) {
-        tracing::info!(plugin = %version.name, version = version.version, digest = ?version.digest, "plugin reloaded");
+        tracing::info!(
+            plugin = %version.name, version = version.version, digest = ?version.digest,
+            "replaced the newest version of a plugin"
+        );
         self.plugins.replace(plugin, version);
     }
 }

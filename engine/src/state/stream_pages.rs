@@ -1,4 +1,4 @@
-//! Reads one stream in pages that are limited by bytes.
+//! Reads one stream in pages whose lengths adapt to the sizes of the events.
 
 use std::ops::RangeInclusive;
 

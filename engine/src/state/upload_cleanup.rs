@@ -16,7 +16,7 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(15);
 /// The interval between two removals while no uploads are in progress.
 const LONG_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Removes unused uploads immediately, then periodically.
+/// Removes unused uploads immediately, then periodically and after each loss of another server.
 pub async fn keep_clearing(state: Arc<State>, db: Database) {
     let mut lost = state.peers.as_deref().map(Peers::follow_lost);
     loop {

@@ -72,7 +72,7 @@ impl Vectors {
         let length = vectors.first().map_or(0, Vec::len);
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
         if vectors.len() != expected || length == 0 || !vectors.iter().all(fits) {
-            return Err(EmbedFailure("the model did not return a vector of numbers for each text".into()));
+            return Err(EmbedFailure("the model must return finite vectors of one length, one for each text".into()));
         }
         Ok(vectors)
     }
@@ -94,7 +94,8 @@ impl Vectors {
         self.embedded.get_or_try_init(read).await
     }
 
-    /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked as changed.
+    /// Embeds some of the changed labels, and removes the vectors of labels that no longer exist. If the step fails,
+    /// the labels stay marked as changed.
     pub async fn step(&self, labelled: VectorInput<'_>, db: &Database) -> Result<()> {
         let embedded = self.embedded(labelled, db).await?;
         let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,7 +176,7 @@ impl Vectors {
             return Err("no label is embedded yet".into());
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
-        let vectors = vectors.map_err(|_| "the embedding took too long")?.map_err(|failure| {
+        let vectors = vectors.map_err(|_| "the embedding of the query took too long")?.map_err(|failure| {
             tracing::warn!(error = %failure, "failed to embed a query");
             "the query could not be embedded"
         })?;

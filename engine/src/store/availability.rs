@@ -87,7 +87,8 @@ impl Availability {
         timeout(CHECK_TIMEOUT.min(self.timeout), check).await.unwrap_or(Err(Error::Unresponsive))
     }
 
-    /// Checks the store until it responds. Marks the store as unresponsive if a check fails.
+    /// Checks the store until it responds, unless a task already does so. Marks the store as unresponsive if a check
+    /// fails.
     fn watch<C, F>(&self, checking: impl FnOnce() -> C)
     where
         C: Fn() -> F + Send + 'static,
@@ -115,7 +116,7 @@ impl Availability {
 impl State {
     fn mark_unresponsive(&self) {
         if !self.unresponsive.swap(true, Ordering::SeqCst) {
-            tracing::warn!("the store does not respond; requests fail until it does");
+            tracing::warn!("the store does not respond; requests fail until the store responds");
         }
     }
 
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_other_than_timeouts_do_not_make_the_store_unresponsive() {
+    async fn a_conflict_does_not_make_the_store_unresponsive() {
         let availability = Availability::new(SOON);
         let conflict = availability.within(ready(Err::<(), _>(Error::Conflict)), || || ready(Ok(()))).await;
         assert!(matches!(conflict, Err(Error::Conflict)) && !availability.is_unresponsive());

@@ -59,8 +59,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Returns a new session, on a new connection if the other connections are full. Fails if the store does not
-    /// respond to a new connection within `limit`.
+    /// Returns a new session, on a new connection if all open connections are full. Fails if the store does not respond
+    /// to a new connection within `limit`.
     pub async fn session(&self, limit: Duration) -> Result<PlacedSession> {
         match self.place() {
             Some(session) => Ok(session),
@@ -68,7 +68,7 @@ impl Connections {
         }
     }
 
-    /// Returns a new session on a connection that is not full.
+    /// Returns a new session on a connection that is not full, or `None` if all open connections are full.
     fn place(&self) -> Option<PlacedSession> {
         self.open.lock().iter().find(|connection| connection.has_room()).map(Connection::session)
     }

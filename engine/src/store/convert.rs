@@ -52,7 +52,7 @@ fn id_text(id: &Record) -> Option<String> {
     })
 }
 
-/// Converts a value to a database value, which does not keep the order of fields.
+/// Converts a value to a database value. Database values do not keep the order of fields.
 pub fn to_record(value: &Value) -> Record {
     match value {
         Value::Null => Record::Null,

@@ -3,8 +3,9 @@
 //! The client of the database keeps queries while the connection is lost, and sends the queries when the connection is
 //! back. By then the sender has reported an unknown outcome, and other writers may have changed the same records. Each
 //! transaction therefore names the time of the store until which the transaction may begin. A transaction that begins
-//! later fails and writes nothing. Statements that write without `BEGIN` are sent as one transaction. Only statements
-//! that define tables and databases have no deadline, because these statements change no existing data.
+//! later fails and writes nothing. Statements that write without `BEGIN` are sent as one transaction. Among the
+//! statements that write, only those that define tables and databases have no deadline, because these statements change
+//! no existing data.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -20,8 +20,8 @@ const FAILURE_DURATION: Duration = Duration::from_secs(1);
 const REFUSAL_DURATION: Duration = Duration::from_secs(5);
 /// The maximum time for one write of the health-check record. A store whose write takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The size of the record in hashes of 64 characters each: 16 KiB. The record must be larger than the free rest of a
-/// file's last block, which can still be written on a full disk.
+/// The size of the record in hashes of 64 characters each: 16 KiB. On a full disk, a file can still grow to the end of
+/// its last block. The record must be larger than a block, so that its write fails.
 const HASHES: u32 = 256;
 
 /// A health check that writes one record. Each check overwrites the same record.
@@ -106,7 +106,7 @@ fn due(refusal: Option<&CommitRefusal>, last: Option<&WriteOutcome>, now: Instan
     last.filter(is_current).map_or(CheckAction::Write, |written| CheckAction::Nothing(written.failure.clone()))
 }
 
-/// Returns a text that a file system cannot compress well.
+/// Returns the text of the health-check record. A file system cannot compress this text well.
 fn text() -> String {
     (0..HASHES).map(|number| hex::encode(Sha256::digest(number.to_be_bytes()))).collect()
 }

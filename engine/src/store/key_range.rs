@@ -26,7 +26,7 @@ impl KeyRange {
     /// The maximum number of aggregates in a range.
     pub const LENGTH: usize = 2_000;
 
-    /// The size at which a range ends, in bytes.
+    /// The size at which a range ends, in bytes. With its last aggregate, a range may exceed this size.
     pub const BYTES: usize = 8 << 20;
 
     /// Splits aggregates into ranges. `sized` contains the id and the size in bytes of each aggregate, sorted by id. A

@@ -59,7 +59,7 @@ async fn a_user_with_1000_keys_can_create_another_key_after_a_key_has_expired() 
     assert_eq!(refused.map(|key| key.id), Err(OriginFault::TooManyKeys));
     let again = control.create_key(&key("last", 9, None)).await.expect("answered").expect("the key that exists");
     assert_eq!(again.expires_at, Some(10));
-    control.create_key(&key("more", 10, None)).await.expect("answered").expect("room");
+    control.create_key(&key("more", 10, None)).await.expect("answered").expect("a new key");
     assert!(control.read_key("last").await.expect("read").is_none(), "the expired key is deleted");
     assert_eq!(control.read_keys("w").await.expect("read").len() as i64, LIMIT);
 }

@@ -79,7 +79,7 @@ const WORKSPACE_MIGRATIONS: [&str; 14] = [
     include_str!("schema/workspace/0014_plugin_calls.surql"),
 ];
 
-/// The schemes of the URLs of stores.
+/// The URL schemes that [`Store::connect`] accepts.
 const SCHEMES: [&str; 4] = ["surrealkv://", "mem://", "ws://", "wss://"];
 
 /// A connected store.
@@ -169,7 +169,8 @@ impl Store {
     }
 
     /// Opens the database of a workspace, and creates the database if needed. If this process is the only writer,
-    /// handles that were opened earlier can no longer append.
+    /// handles that were opened earlier can no longer append. If other processes may write, restores the head of the
+    /// log.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
         let name = database_name(workspace_id)?;
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
@@ -361,15 +362,15 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the numbers of the applied migrations in the last of several results. Fails if this program does not know
-/// one of these migrations.
+/// Returns the numbers of the applied migrations, which are in the last element of `results`. Fails if this program
+/// does not know one of these migrations.
 fn applied(results: &[Record], known: usize) -> Result<Vec<i64>> {
     let applied: Vec<i64> = convert::list(results.last())?.filter_map(|record| convert::int(record).ok()).collect();
     match applied.iter().max().filter(|number| **number > known as i64) {
         None => Ok(applied),
         Some(unknown) => Err(Error::Opening(format!(
-            "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}; start \
-             the newer program, or restore a copy from before its first start"
+            "a newer program has written the store with schema {unknown}; this program supports schemas up to {known}; \
+             start the newer program, or restore a copy from before its first start"
         ))),
     }
 }

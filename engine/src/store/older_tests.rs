@@ -106,7 +106,7 @@ async fn logs_and_snapshots_with_values_deeper_than_the_request_limit_are_opened
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
+async fn states_with_unreadable_snapshots_are_folded_from_the_log() {
     let (store, log) = store().await;
     let payload = |number: i64| Object::from_iter([("n", number)]);
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];

@@ -50,7 +50,7 @@ impl<T: FieldValue> FieldValue for Option<T> {
 
 /// A struct whose fields are stored in the fields of a record.
 pub trait StoredRecord: Sized {
-    /// The name of such records in errors, such as `key`. `None` if errors do not name the record.
+    /// The kind of the record in errors, such as `key`. `None` if errors do not name the record.
     const KIND: Option<&'static str> = None;
 
     fn read_fields(record: &Record) -> Result<Self>;
@@ -83,8 +83,8 @@ macro_rules! stored_name {
     };
 }
 
-/// Implements [`StoredRecord`] for a struct. The field in brackets is the id of the record, which a query returns as
-/// `key`. The fields after `reads` are written by other statements.
+/// Implements [`StoredRecord`] for a struct. The field in brackets is the id of the record. Queries must return the id
+/// as `key`. The fields after `reads` are only read, because other statements write these fields.
 macro_rules! stored_record {
     (
         $type:ident $(as $kind:literal)? [$($id:ident)?]

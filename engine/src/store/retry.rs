@@ -11,7 +11,7 @@ use super::error::Error;
 /// The error text that statements of the store throw if the head of the log or another guarded value has changed since
 /// the writer read this value.
 pub const STALE: &str = "stale head";
-/// The error text that statements throw if a file refers to an upload that was canceled.
+/// The error text that statements throw if an event makes a file refer to an upload that is not in progress.
 pub const STALE_UPLOAD: &str = "stale upload";
 
 /// The delays between attempts that conflict with other writers: from 1 ms to 128 ms, each lengthened at random by up
@@ -35,7 +35,8 @@ pub fn append_delays() -> impl Iterator<Item = Duration> {
     delays.take_while(move |(made, _)| *made < MIN_ATTEMPTS || began.elapsed() < APPEND_LIMIT).map(|(_, delay)| delay)
 }
 
-/// Returns the delays between attempts. The number of delays limits the number of attempts.
+/// Returns the delays between attempts that conflict with other writers. The number of delays limits the number of
+/// attempts.
 pub fn delays() -> impl Iterator<Item = Duration> {
     DELAYS.build()
 }

@@ -51,7 +51,7 @@ pub enum StoreSession {
 pub struct RemoteStore {
     pub availability: Availability,
     connections: Arc<Connections>,
-    /// The connection counts the clones of the place.
+    /// A connection counts the clones of its place, to limit the number of its sessions.
     _place: Arc<SessionPlace>,
 }
 
@@ -179,7 +179,8 @@ impl StoreSession {
         }
     }
 
-    /// Sets the time that a remote store has just reported, in milliseconds. Transactions have a deadline from then on.
+    /// Sets the time that a remote store has just reported, in milliseconds. While the time is known, transactions have
+    /// a deadline.
     pub fn set_time(&self, now_ms: i64) {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.set(now_ms);
@@ -223,7 +224,7 @@ impl StoreSession {
     }
 }
 
-/// Creates the folder of a store if needed, and makes it accessible only to its owner.
+/// Creates the folder of a store if needed. On Unix, makes the folder accessible only to its owner.
 fn private_folder(url: &str) -> io::Result<()> {
     let path = url.strip_prefix("surrealkv://").unwrap_or(url);
     let path = Path::new(path.split_once('?').map_or(path, |(path, _)| path));

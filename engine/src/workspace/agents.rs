@@ -148,7 +148,8 @@ impl Writer {
         .await
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only the agent's status and successor can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the agent's status and successor can be changed. If
+    /// the agent is disabled after the change, hands over the agent's open tasks.
     pub async fn change_agent(&self, id: &str, change: AgentChange, expected: StreamExpectation) -> Result<AgentView> {
         change.check()?;
         self.context.check_successor(&Assignee::Agent(id.into()), change.successor.as_ref()).await?;
@@ -177,7 +178,7 @@ impl Writer {
         Ok(view)
     }
 
-    /// Hands over the open tasks of an agent if the agent no longer gets work.
+    /// Hands over the open tasks of an agent if the agent is disabled or deleted.
     async fn hand_over_tasks(&self, agent: &Aggregate) -> Result<()> {
         match Departure::agent(Some(agent), agent.id.as_str()) {
             Some(left) => Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await,
@@ -192,7 +193,7 @@ impl Writer {
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
         let deleted = Operation::change(self, (AGENT, id), expected, DELETED, 0, move |view, agent| {
             if agent::plugin_of(agent).is_some_and(|plugin| view.plugins().has_agent(plugin)) {
-                let message = "a plugin does the agent's work; disable the agent instead";
+                let message = "an agent whose work a plugin does cannot be deleted; disable the agent instead";
                 return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             Ok(Some(payload.clone()))
@@ -202,7 +203,7 @@ impl Writer {
         let state = self.context.state();
         // The agent is already deleted. The next start retries the removal of the presence.
         if let Err(error) = state.presence.forget(&[deleted.id.text()]).await {
-            tracing::debug!(%error, "failed to remove the presence of a deleted agent");
+            tracing::debug!(%error, agent = %deleted.id, "failed to remove the presence of a deleted agent");
         }
         Ok(())
     }
@@ -267,7 +268,7 @@ impl CallContext {
         Ok(AgentView { status, agent, last_seen_at })
     }
 
-    /// Returns the status of an agent, and the time of the agent's last heartbeat.
+    /// Returns the status of an agent, and the time at which the agent was last seen.
     fn status_of(&self, agent: &Aggregate, now_ms: i64) -> (AgentStatus, Option<i64>) {
         let state = self.state();
         let last_seen_at = state.presence.last_seen_at(agent.id.as_str());

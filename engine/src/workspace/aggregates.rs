@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// Returns a page of aggregates that are not deleted, newest first, each with its definition. The cursor of the
-    /// next page is the position of the first event of the page's last aggregate.
+    /// next page is the position at which the stream of the page's last aggregate begins.
     pub async fn list_aggregates(
         &self,
         listing: &AggregateFilter,
@@ -121,7 +121,8 @@ impl Writer {
 
 impl Operation {
     /// Appends one event to an aggregate of a type, unless `payload` returns `None`. Fails if the aggregate does not
-    /// exist or is deleted. Returns the aggregate after the event.
+    /// exist, is deleted, or has a version that `expected` does not allow. Returns the aggregate after the event, or
+    /// the unchanged aggregate.
     pub(super) async fn change(
         handle: &impl Changing,
         (aggregate_type, id): (&'static str, &str),
@@ -158,8 +159,8 @@ impl Operation {
 
 impl CallContext {
     /// Returns a page of the aggregates that are not deleted and that `admits` accepts, newest first. With
-    /// `aggregate_type`, only aggregates of this type are visited. The cursor of the next page is the position of the
-    /// first event of the page's last aggregate.
+    /// `aggregate_type`, only aggregates of this type are visited. The cursor of the next page is the position at which
+    /// the stream of the page's last aggregate begins.
     pub(super) async fn list(
         &self,
         aggregate_type: Option<&str>,

@@ -121,7 +121,7 @@ impl CallContext {
         &self.access
     }
 
-    /// Returns the right to renew leases.
+    /// Returns the right to renew the leases of the workspace.
     pub(super) fn renewals(&self) -> &Renewals {
         &self.runtime.renewals
     }
@@ -341,7 +341,7 @@ mod tests {
     async fn a_panic_becomes_an_internal_error_and_ends_only_its_operation() {
         let engine = engine().await;
         let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
-        let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;
+        let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("the operation panics") }).await;
         assert!(matches!(failed, Err(Error::Internal(_))));
         writer.context().runtime.operations.ended().await;
         assert!(Operation::perform(&writer, |_| async { Ok(1) }).await.is_ok());
@@ -364,7 +364,7 @@ mod tests {
             let scopes = Scope::VARIANTS.iter().copied().filter(|scope| scope != missing).collect();
             let lesser = Caller { scopes, ..all.clone() };
             let refused = engine.enter::<Owner>(lesser).await.err();
-            assert!(matches!(refused, Some(Error::ScopesLacking { .. })), "an owner without {missing}");
+            assert!(matches!(refused, Some(Error::ScopesLacking { .. })), "the owner lacks the scope {missing}");
         }
         // The MCP scopes grant nothing on the API, and the API scopes grant nothing over MCP.
         assert!(engine.enter::<McpReader>(only(Scope::McpRead)).await.is_ok());

@@ -125,7 +125,8 @@ impl Writer {
 
 impl Reader {
     /// Returns events of one stream after a version, or before the version if the direction is backward. Fails with
-    /// [`Error::NotFound`] if the stream has no events.
+    /// [`Error::NotFound`] if the stream has no events. Also fails if the direction is forward and the stream has not
+    /// reached the version.
     pub async fn stream(
         &self,
         id: &str,

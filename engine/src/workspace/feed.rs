@@ -179,7 +179,7 @@ struct FeedCandidates {
     position: u64,
 }
 
-/// Reads the events after a position, for one agent or for all agents.
+/// Reads the next events after a position that may cause items, for one agent or for all agents.
 async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCandidates> {
     let head = state.folded.position();
     if after >= head {

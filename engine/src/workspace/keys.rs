@@ -18,13 +18,14 @@ use crate::model::agent;
 const MAX_AGENTS: usize = 100;
 
 impl Reader {
-    /// Returns the workspace's keys, newest first. Only owners see the keys of other users.
+    /// Returns the workspace's keys, newest first. Only owners see the keys of other users. A caller with a key that is
+    /// bound to agents sees only this key.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
         let keys = self.context.keys().await?;
         Ok(keys.into_iter().filter(|key| sees(self.caller(), key)).collect())
     }
 
-    /// Returns the key that authenticated this request.
+    /// Returns the key that authenticated this request. Fails if a token authenticated the request.
     pub async fn own_key(&self) -> Result<KeyRecord> {
         let own = self.caller().key_id().ok_or_else(|| Error::not_found("key", "self"))?;
         let keys = self.context.keys().await?;
@@ -33,7 +34,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Creates a key. Fails if the key has a scope that the caller lacks, or expires after the caller's key. If
+    /// Creates a key. The key may have no scope that the caller lacks, and may not expire after the caller's key. If
     /// `request` is repeated, only one key is created.
     pub async fn create_key(&self, new: NewKey, request: Option<&IdempotentRequest>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
@@ -90,7 +91,7 @@ impl Writer {
         .await
     }
 
-    /// Checks that the workspace has the agents to which a key is to be bound.
+    /// Checks the number of the agents to which a key is to be bound, and that the workspace has these agents.
     async fn check_agents(&self, agents: Option<&[Arc<str>]>) -> Result<()> {
         let Some(agents) = agents else { return Ok(()) };
         if agents.is_empty() || agents.len() > MAX_AGENTS {
@@ -101,7 +102,9 @@ impl Writer {
         let is_known = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| agent::is_agent(&found));
         match agents.iter().position(|id| !is_known(id)) {
             None => Ok(()),
-            Some(index) => Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no such agent")),
+            Some(index) => {
+                Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no agent with this id"))
+            }
         }
     }
 }
@@ -157,7 +160,7 @@ fn sees(caller: &Caller, key: &KeyRecord) -> bool {
     }
 }
 
-/// Returns whether the caller may see and revoke a key. Only owners may do so for the keys of other users.
+/// Returns whether the caller may see and revoke a key. Only owners may see and revoke the keys of other users.
 fn decides_on(caller: &Caller, key: &KeyRecord) -> bool {
     caller.role() == Role::Owner || *key.user_id == *caller.user_id()
 }

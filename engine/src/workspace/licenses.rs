@@ -35,7 +35,7 @@ impl Unlocker {
         Ok((validation, usage))
     }
 
-    /// Removes a device. The device may be activated again.
+    /// Removes one of the caller's active devices. The device may be activated again.
     pub async fn deactivate_device(&self, device: Device) -> Result<Activation> {
         check(&device)?;
         Operation::perform(self, |operation| async move {

@@ -15,7 +15,7 @@ use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
 
-/// The maximum number of agents that one request may name.
+/// The maximum number of agents that one request may name. The same limit applies to claims.
 const MAX_NAMED: usize = 1_000;
 /// The maximum number of agents that a credential may name. A credential is sent in a URL.
 const MAX_IN_CREDENTIAL: usize = 100;
@@ -149,8 +149,8 @@ impl Listener {
         Ok(HeartbeatOutcome { updated, unknown, renewed })
     }
 
-    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Fails if such a
-    /// caller names claims or an instance, because the heartbeat would succeed without a renewal of the claims.
+    /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Fails if a caller
+    /// without this right names claims or an instance, because the heartbeat would succeed without renewing the claims.
     fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
         let Heartbeat { claims, instance, .. } = heartbeat;
         if !self.acts {
@@ -197,7 +197,7 @@ impl Listener {
 
     /// Records that an agent has processed its feed up to a position. Acknowledged items are not delivered again.
     /// Therefore the caller needs the right to act for the agent, as for claiming tasks. The right to listen is not
-    /// enough.
+    /// enough. Fails for a position after the end of the log.
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
             let message = "acknowledging for an agent needs the scope api:write and at least the role editor";
@@ -210,7 +210,7 @@ impl Listener {
         }
         let end = state.folded.position();
         if position > end {
-            return Err(Error::invalid_at("/position", format!("expected at most {end}, the end of the feed")));
+            return Err(Error::invalid_at("/position", format!("expected at most {end}, the end of the log")));
         }
         state.presence.acknowledge(&agent.id.text(), position);
         state.presence.settle().await

@@ -11,7 +11,7 @@ use crate::model::address;
 use crate::model::facts::Assignee;
 use crate::model::plan::UserPlan;
 
-/// The maximum length of an address, in bytes.
+/// The maximum length of an e-mail address, in bytes.
 const MAX_EMAIL_BYTES: usize = 320;
 
 impl ProfileReader {
@@ -37,15 +37,16 @@ impl Reader {
 }
 
 impl Owner {
-    /// Invites an address. A user who signs in with this verified address may accept the invitation. If the caller used
-    /// a key, the invitation expires with the key.
+    /// Invites an e-mail address. A user who signs in with this verified address may accept the invitation. If the
+    /// caller used a key, the invitation expires with the key.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
         let email = address::normal(email);
         let is_address = email.len() <= MAX_EMAIL_BYTES
             && email.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && !domain.is_empty())
             && !email.chars().any(|c| c.is_whitespace() || c.is_control());
         if !is_address {
-            return Err(Error::invalid_at("/email", "expected an e-mail address"));
+            let message = format!("expected an e-mail address of at most {MAX_EMAIL_BYTES} bytes");
+            return Err(Error::invalid_at("/email", message));
         }
         Operation::perform(self, |operation| async move {
             operation.access().invite(operation.context().record(), operation.caller(), &email, role).await
@@ -71,8 +72,8 @@ impl Owner {
         .await
     }
 
-    /// Removes a member from the workspace, or withdraws an invitation. The open tasks of the member go to the
-    /// successor, or become unassigned.
+    /// Removes a member from the workspace, with the member's keys, invitations and sign-in codes, or withdraws an
+    /// invitation. The open tasks of the member go to the successor, or become unassigned.
     pub async fn remove_member(&self, id: &str, successor: Option<Assignee>) -> Result<()> {
         let (id, left) = (id.to_owned(), Departure::member(id, successor));
         self.context.check_successor(&left.who, left.successor.as_ref()).await?;

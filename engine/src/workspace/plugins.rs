@@ -24,7 +24,7 @@ pub struct PluginStatus {
     pub adopted: Option<AdoptedVersion>,
     pub measures: Measures,
     pub parked: u64,
-    /// The id of the event whose failure opened the plugin's circuit.
+    /// The id of the event whose failure opened the plugin's circuit. `None` if the circuit is closed.
     pub stopped_by: Option<Arc<str>>,
 }
 
@@ -72,7 +72,7 @@ impl Reader {
         found.ok_or_else(|| Error::not_found("plugin", name))
     }
 
-    /// Returns the source of the version of a plugin that the workspace has adopted.
+    /// Returns the source of a plugin, in the version that the workspace has adopted.
     pub async fn plugin_source(&self, name: &str) -> Result<PluginSource> {
         let plugin = self.context.plugin_index(name)?;
         self.context.refresh_graph().await?;

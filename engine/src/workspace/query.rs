@@ -170,6 +170,7 @@ impl rights::Reader {
     }
 
     /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
+    /// Fails if the cursor does not belong to the query.
     fn page(&self, query: &Query, prepared: &PreparedPipeline, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
             let clock = &self.context.state().clock;
@@ -219,7 +220,8 @@ impl rights::Reader {
         tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
     }
 
-    /// Returns the context of a query. The limits are reduced by the time and memory in `spent`.
+    /// Returns the context of a query. Reduces the memory limit by the memory in `spent`. `elapsed_us` must include the
+    /// time in `spent`.
     fn context<'a>(
         &self,
         now_ms: i64,
@@ -253,7 +255,7 @@ impl rights::Reader {
 }
 
 impl CallContext {
-    /// Waits until the caller may run another query.
+    /// Waits until the caller may run another query. Fails if the wait takes too long.
     pub(super) async fn admit_query(&self) -> Result<QueryPermit> {
         self.state().admission.admit(&self.actor()).await
     }

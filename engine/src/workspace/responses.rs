@@ -98,7 +98,7 @@ impl Responses<'_> {
         match self.db.keep_response(&self.request.key, &self.stored_response(Some(kept.clone()))).await {
             Ok(first) => self.kept_response(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
-                tracing::warn!(%error, "failed to store the response of a request");
+                tracing::warn!(%error, workspace = %self.state.record.id, "failed to store the response of a request");
                 None
             }
         }
@@ -107,7 +107,8 @@ impl Responses<'_> {
     /// Removes the record of a failed request, so that another request can be sent with the same key.
     async fn give_up(&self) {
         if let Err(error) = self.db.delete_pending_response(&self.request.key, &self.request.fingerprint).await {
-            tracing::warn!(%error, "failed to remove the record of a failed request");
+            let workspace = &self.state.record.id;
+            tracing::warn!(%error, %workspace, "failed to remove the record of a failed request");
         }
     }
 
@@ -117,7 +118,8 @@ impl Responses<'_> {
         StoredResponse { fingerprint, events: None, body, location, created_at: self.state.clock.now_ms() }
     }
 
-    /// Converts a stored response. Fails if the response belongs to a different request with the same key.
+    /// Converts a stored response. Returns `None` if the request is still in progress. Fails if the response belongs to
+    /// a different request with the same key.
     fn kept_response(&self, response: StoredResponse) -> Result<Option<KeptResponse>> {
         self.request.check(&response)?;
         let location = response.location.unwrap_or_default();
@@ -165,7 +167,7 @@ fn next_span(span: i64, found: usize) -> i64 {
 }
 
 impl CallContext {
-    /// Returns an id that is the same for every repeat of a request.
+    /// Returns an id that is the same for every repeat of a request. `part` distinguishes the ids of one request.
     pub(super) fn derived_id(&self, request: &IdempotentRequest, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()

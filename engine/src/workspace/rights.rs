@@ -121,7 +121,7 @@ fn content_reader(context: CallContext) -> ContentReader {
 }
 
 /// The right to listen for agents: to read their feeds and report their presence. With `acts`, also to renew their
-/// leases and acknowledge their progress. Allows no other change. Needs `api:read`, or a credential issued to a caller
+/// leases and acknowledge their feeds. Allows no other change. Needs `api:read`, or a credential issued to a caller
 /// with `api:read`.
 #[derive(Clone)]
 pub struct Listener {

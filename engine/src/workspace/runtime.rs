@@ -132,7 +132,7 @@ async fn appended(appending: JoinHandle<()>, state: &State) {
 
 async fn keep_writing_presence(state: Arc<State>) {
     if let Err(error) = forget_absent(&state).await {
-        tracing::debug!(%error, "failed to remove the presence of deleted agents");
+        tracing::debug!(%error, workspace = %state.record.id, "failed to remove the presence of deleted agents");
     }
     state.presence.keep_writing().await;
 }

@@ -25,10 +25,10 @@ const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
 const VECTOR: &str = "vector";
-/// The maximum number of neighbors that are ranked before the two rankings are merged. A filter may remove many of the
-/// neighbors.
+/// The maximum number of neighbors in the ranking by vectors, which is merged with the ranking by text. A filter may
+/// remove many of the neighbors.
 const MAX_NEIGHBORS: usize = 100;
-/// The maximum number of text matches that are ranked before the two rankings are merged.
+/// The maximum number of matches in the ranking by text, if the ranking is merged with the ranking by vectors.
 const MAX_TEXT_MATCHES: usize = 100;
 /// The minimum score of a text match without a BM25 score, if vectors are searched too. Near vectors are more relevant
 /// than text matches with a lower score.
@@ -79,8 +79,8 @@ pub struct Hit {
 
 impl Reader {
     /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
-    /// first, then by id. If only text is searched, aggregates whose labels equal the query come before others with the
-    /// same score.
+    /// first, then by id. If only text is searched, aggregates whose labels equal the query come before other
+    /// aggregates with the same score.
     pub async fn search(&self, search: SearchRequest) -> Result<SearchOutput> {
         let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;

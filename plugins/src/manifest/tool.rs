@@ -46,7 +46,7 @@ impl ManifestFile<'_> {
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'tool' needs a [tool] table")),
             (Some(tool), false) => Err(self.at(tool.span().start, "a [tool] table requires the hook 'tool'")),
             (Some(_), true) if mcp::is_own_tool(name.get_ref()) => {
-                let message = format!("'{}' is the name of a built-in tool", name.get_ref());
+                let message = format!("'{}' is the name of a built-in tool; choose another name", name.get_ref());
                 Err(self.at(name.span().start, message))
             }
             (Some(tool), true) => self.profile(tool).map(Some),
@@ -73,7 +73,7 @@ impl ManifestFile<'_> {
     /// objects.
     fn schema(&self, raw: &Spanned<Object>) -> Result<Schema, LoadError> {
         let at = raw.span().start;
-        let refused = |reason: String| self.at(at, format!("not a valid JSON Schema: {reason}"));
+        let refused = |reason: String| self.at(at, format!("the schema is not a valid JSON Schema: {reason}"));
         let placed = |wrong: Violation| match wrong.pointer.as_str() {
             "" => refused(wrong.message),
             place => refused(format!("{place}: {}", wrong.message)),

@@ -37,15 +37,15 @@ pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
 pub struct ExactResult(Arc<OnceLock<Box<RawValue>>>);
 
 impl ExactResult {
-    /// Keeps the text of the tool's result. A request calls at most one tool, so the first text is kept.
+    /// Keeps the text of the tool's result, if the text may have numbers that no double represents exactly.
     pub(super) fn keep(&self, text: Box<RawValue>) {
         if is_likely_in(text.get().as_bytes()) {
             self.0.get_or_init(|| text);
         }
     }
 
-    /// Returns a response of the protocol's library, in which the structured content is the exact text of the tool's
-    /// result.
+    /// Returns a response of the protocol's library, with the kept text as its structured content. Returns the response
+    /// unchanged if no text was kept, or if the response has no structured content.
     pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
         match self.0.get().and_then(|text| with_structured_content(&response, text)) {
             Some(restored) => restored,

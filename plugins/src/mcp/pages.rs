@@ -6,7 +6,8 @@ use rmcp::model::PaginatedRequestParams;
 /// The number of items on a page.
 const PAGE: usize = 100;
 
-/// Returns the items of the requested page, and the cursor of the next page if there is one.
+/// Returns the items of the requested page, and the cursor of the next page if there is one. Fails if the requested
+/// cursor does not belong to the list.
 pub(super) fn page<T>(
     items: Vec<T>,
     request: Option<PaginatedRequestParams>,

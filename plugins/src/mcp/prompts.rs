@@ -37,7 +37,7 @@ pub(super) fn all() -> Vec<Prompt> {
 pub(super) async fn get(reader: &Reader, name: &str, arguments: &JsonObject) -> Result<GetPromptResult> {
     let argument = |name: &str| {
         let value = arguments.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
-        value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"))
+        value.ok_or_else(|| Error::invalid_at(format!("/{name}"), "the argument is required"))
     };
     match name {
         REVIEW_TASK => review_task(reader, argument(TASK_ID)?).await,

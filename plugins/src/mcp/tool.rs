@@ -53,7 +53,8 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Returns an argument with the written forms of its numbers, which the protocol's library has parsed as doubles.
+    /// Returns an argument with the exact numbers of the sent text, because the protocol's library has parsed the
+    /// numbers as doubles.
     pub fn exact(&self, name: &str, argument: Object) -> Object {
         let Some(sent) = &self.sent else { return argument };
         in_place(|| {

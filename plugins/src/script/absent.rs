@@ -108,7 +108,7 @@ impl ScriptNames<'_> {
         longest.filter(|longest| longest != UNNAMED)
     }
 
-    /// Returns the first result of `find` for a node at this position.
+    /// Returns the first result of `find` for the nodes at a position.
     fn found(&self, position: Position, find: impl Fn(&[ASTNode<'_>]) -> Option<String>) -> Option<String> {
         let mut found = None;
         self.walk(|path| {
@@ -127,8 +127,9 @@ impl ScriptNames<'_> {
     }
 }
 
-/// Returns the settings that the statements of a hook read although the manifest does not declare them. Returns no
-/// settings if the statements assign to the settings or to a variable of the same name.
+/// Returns the settings that the statements of a hook read although the manifest does not declare them, except for
+/// reads with the operator `??`. Returns no settings if the statements assign to the settings or declare a variable of
+/// the same name.
 pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =
@@ -182,7 +183,8 @@ fn target(path: &[ASTNode<'_>]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("."))
 }
 
-/// Returns the source text of an expression. Parts that have no name are replaced by [`UNNAMED`].
+/// Returns the source text of an expression. [`UNNAMED`] stands for the arguments of calls, and for parts such as
+/// operators and strings.
 fn text(expression: &Expr) -> String {
     match expression {
         Expr::Variable(name, ..) => name.1.to_string(),

@@ -1,5 +1,5 @@
-//! Replaces the functions of the language whose result can become huge in one call. The replacements check the size
-//! first.
+//! Replaces the functions of the language whose cost can become huge in one call. The replacements check the size
+//! first, and the replacement of `sleep` always fails.
 //!
 //! rhai checks the size of a result only after the function has created it, and does not count the values that
 //! `map[key] = value` adds. A text that is stored once but referred to ten thousand times would therefore be formatted
@@ -72,7 +72,8 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
     Ok(())
 }
 
-/// Sorts values of one type. Rejects arrays whose texts are too long in total.
+/// Sorts an array. Rejects values of different types, values of a type without an order, and texts that are too long in
+/// total.
 fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
     let first = array.first().map(Dynamic::type_id);
     if array.iter().any(|item| Some(item.type_id()) != first) {

@@ -112,8 +112,8 @@ impl Case {
         }
     }
 
-    /// Returns the hook that was called, with the hook's result or the message of its failure. Returns an error if the
-    /// case itself is invalid.
+    /// Returns the hook of the case, with the hook's result or the message of the failure. Returns an error if the case
+    /// itself is invalid.
     fn returned(self, script: &Script, folder: &PluginFolder) -> Result<(Hook, Result<Value, String>), String> {
         let hook = self.hook(script)?;
         let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;

@@ -10,6 +10,7 @@ use crate::error::LoadError;
 use crate::folder::{PluginFolder, SCRIPT};
 use crate::manifest::{SCRIPTED, line_and_column};
 use crate::script::absent::{self, ScriptNames};
+use crate::script::failure::lowered;
 use crate::script::{HookBody, declaration};
 use crate::suggestion::nearest;
 
@@ -51,7 +52,8 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
     }
 }
 
-/// Compiles the script of a plugin's folder into one program for each hook. Rejects scripts that cannot run.
+/// Compiles the script of a plugin's folder into one program for each hook. Rejects a script that fails one of the
+/// checks.
 pub(super) fn compile(
     engine: &Engine,
     folder: &PluginFolder,
@@ -59,10 +61,9 @@ pub(super) fn compile(
 ) -> Result<Vec<(Hook, HookBody)>, LoadError> {
     let hooks = &about.hooks;
     let script = ScriptText { path: folder.file(SCRIPT), text: &folder.script };
-    let ast = engine.compile(&folder.script).map_err(|error| {
-        let message = error.err_type().to_string();
-        script.at(error.position(), format!("{}{}", message[..1].to_lowercase(), &message[1..]))
-    })?;
+    let ast = engine
+        .compile(&folder.script)
+        .map_err(|error| script.at(error.position(), lowered(&error.err_type().to_string())))?;
     if let Some(statement) = ast.statements().iter().find(|statement| !matches!(statement, Stmt::Noop(_))) {
         return Err(script.at(statement.position(), "a script may only contain functions"));
     }
@@ -92,14 +93,14 @@ impl ScriptText<'_> {
                 (false, true, _) | (true, false, true) => {}
                 (true, true, _) => {
                     let message =
-                        format!("the manifest names the hook '{}', but the script has no such function", hook.name());
+                        format!("the manifest names the hook '{}', which the script does not define", hook.name());
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..LoadError::new(&self.path, message)
                     });
                 }
                 (true, false, false) => {
-                    let message = format!("{} takes {} parameters, found {}", hook.name(), params.len(), defined[0]);
+                    let message = format!("'{}' takes {} parameters, found {}", hook.name(), params.len(), defined[0]);
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..self.at_function(hook, message)
@@ -107,7 +108,7 @@ impl ScriptText<'_> {
                 }
                 (false, false, _) => {
                     let message = format!("the function '{}' is a hook that the manifest does not name", hook.name());
-                    let hint = Some(format!("add it to hooks in {}", crate::folder::MANIFEST));
+                    let hint = Some(format!("add the hook to hooks in {}", crate::folder::MANIFEST));
                     return Err(LoadError { hint, ..self.at_function(hook, message) });
                 }
             }
@@ -120,18 +121,18 @@ impl ScriptText<'_> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
         let hint = match nearest(&setting, names.settings.keys().map(|name| &**name)) {
             Some(hint) => format!("did you mean '{hint}'?"),
-            None => format!("declare it in {} under [settings]", crate::folder::MANIFEST),
+            None => format!("declare the setting in {} under [settings]", crate::folder::MANIFEST),
         };
         let message = format!("{} has no '{setting}'", names.settings_name);
         Err(LoadError { hint: Some(hint), ..self.at(position, message) })
     }
 
     /// Compiles the body of a hook's function as a separate program. The function's parameters become variables of the
-    /// program.
+    /// program. Rejects a body that reads settings that the manifest does not declare.
     fn body(&self, engine: &Engine, ast: &AST, hook: Hook, about: &PluginDescription) -> Result<HookBody, LoadError> {
         let param_count = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == param_count);
-        let function = function.ok_or_else(|| LoadError::new(&self.path, format!("no function {}", hook.name())))?;
+        let function = function.ok_or_else(|| LoadError::new(&self.path, format!("no function '{}'", hook.name())))?;
         let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
         // The text before the body is replaced by blanks, so that positions in the body stay the same.
         let blank = |text: &str| text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect::<String>();
@@ -143,7 +144,7 @@ impl ScriptText<'_> {
         }
         let statements = engine
             .compile_with_scope(&scope, alone)
-            .map_err(|error| self.at(error.position(), error.err_type().to_string()))?;
+            .map_err(|error| self.at(error.position(), lowered(&error.err_type().to_string())))?;
         let parameters: Vec<ImmutableString> = function.params.iter().cloned().collect();
         let settings_name = parameters.last().map_or("", |name| name.as_str());
         self.settings(&ScriptNames { ast: &statements, settings_name, settings: &about.settings })?;
@@ -164,7 +165,8 @@ impl ScriptText<'_> {
         LoadError { line, column, ..LoadError::new(&self.path, message) }
     }
 
-    /// Checks every call in the script: the function must exist, accept the number of arguments, and be allowed.
+    /// Checks every call and closure in the script, and rejects `this`. The function of a call must exist, accept the
+    /// number of arguments, and be allowed.
     fn calls(&self, engine: &Engine, ast: &AST) -> Result<(), LoadError> {
         let known = CallableFunctions::of(engine, ast);
         let mut refused = None;

@@ -1,12 +1,12 @@
-//! Converts between values of the engine and values of the interpreter, without converting to text.
+//! Converts between values of the engine and values of the interpreter, without JSON text in between.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::json::MAX_DEPTH;
 use foldwork_engine::model::value::{Object, Value};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
-/// Converts a value of the engine into a value of the interpreter. Null becomes `()`, and a date becomes its RFC 3339
-/// text.
+/// Converts a value of the engine into a value of the interpreter. Null becomes `()`, a decimal becomes its text, and a
+/// date becomes its RFC 3339 text.
 pub(super) fn to_dynamic(value: &Value) -> Dynamic {
     match value {
         Value::Null => Dynamic::UNIT,
@@ -81,7 +81,7 @@ impl ValueReader {
         } else if let Ok(character) = value.as_char() {
             Ok(Value::from(character.to_string()))
         } else {
-            Err(format!("{} has the type {}, which is not a data type", self.path, value.type_name()))
+            Err(format!("{} has the type {}; expected a map, an array or a scalar", self.path, value.type_name()))
         }
     }
 

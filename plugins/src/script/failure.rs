@@ -9,7 +9,7 @@ use super::absent::ScriptNames;
 use super::guard::StopReason;
 use crate::limits::CallLimits;
 
-/// The maximum length of a message, in bytes.
+/// The maximum length of a message, in bytes. A longer message is cut and ends with `…`.
 const MAX_BYTES: usize = 2_000;
 
 /// Returns the failure of a call that ended with an error. `names` provides the names of absent values for the message.
@@ -45,8 +45,8 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
     Failure { kind, message: cut(message), line: line(position), column: column(position) }
 }
 
-/// Returns the message for a value that exceeds a limit of its size. `what` is rhai's name of the size in lower case, or
-/// the subject and the verb of a host function's message.
+/// Returns the message for a value that exceeds a limit of its size. `what` is rhai's name of the size, or the
+/// beginning of a host function's message, in lower case.
 fn size_text(what: &str, limits: &CallLimits) -> String {
     let (limit, unit) = match what {
         "length of string" => (limits.string_bytes, "bytes"),
@@ -89,7 +89,7 @@ fn thrown_text(thrown: &Dynamic) -> String {
 }
 
 /// Returns the message with its first letter in lower case.
-fn lowered(message: &str) -> String {
+pub(super) fn lowered(message: &str) -> String {
     let mut rest = message.chars();
     let first = rest.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(rest).collect()

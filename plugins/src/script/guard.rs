@@ -1,4 +1,4 @@
-//! Enforces the limits of a running call: its time, memory, operations and log lines.
+//! Enforces the limits of time, memory and log lines of a running call, and counts the steps of the call.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ pub(super) fn progress(operations: u64) -> Option<Dynamic> {
     stop().map(Dynamic::from)
 }
 
-/// Fails if the call must stop. Host functions that may run long call this function repeatedly.
+/// Counts a step, and fails if the call must stop. Host functions that may run long call this function repeatedly.
 pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     HOST_STEPS.set(HOST_STEPS.get() + 1);
     match stop() {

@@ -1,5 +1,4 @@
-//! Scripted plugins. Such a plugin is a folder with a manifest, functions in rhai and test cases. Scripts run in a
-//! sandbox.
+//! Scripted plugins: folders with a manifest, functions in rhai and test cases. Scripts run in a sandbox.
 //!
 //! A script is a function from data to data, and is compiled and checked once. A call runs on the caller's thread
 //! within the script's limits, and the result of the call is checked strictly.
@@ -155,7 +154,7 @@ impl Script {
         ScriptNames { ast: &body.ast, settings_name, settings: &self.about.settings }
     }
 
-    /// Calls a hook's function and reads its result.
+    /// Calls a hook's function within the limits, and reads the result with `read`.
     fn call<T, const N: usize>(
         &self,
         hook: Hook,

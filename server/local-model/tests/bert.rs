@@ -52,8 +52,8 @@ fn knows_what_words_mean(model: &Model) {
     }
     let texts = vectors(model, &["one", "a much longer text than the one before"]);
     assert!(texts.iter().all(|text| are_the_same(text, text)), "vectors have length 1");
-    assert!(are_the_same(&texts[0], &vectors(model, &["one"])[0]), "the vector of a text is independent of others");
-    assert!(!are_the_same(&texts[0], &texts[1]), "other words have another vector");
+    assert!(are_the_same(&texts[0], &vectors(model, &["one"])[0]), "a text's vector is independent of other texts");
+    assert!(!are_the_same(&texts[0], &texts[1]), "different words have different vectors");
 }
 
 #[test]
@@ -85,8 +85,8 @@ fn letter_case_is_ignored_and_word_pieces_are_recognized() {
     let model = open(&folder(SEED));
     let texts = vectors(&model, &["feeding a cat", "FEEDING a Kitten", "feeding a lorry", "unheard a lorry"]);
     assert!(are_the_same(&texts[0], &texts[1]));
-    assert!(!are_the_same(&texts[0], &texts[2]), "another word has another vector");
-    assert!(!are_the_same(&texts[2], &texts[3]), "an unknown word differs from a known one");
+    assert!(!are_the_same(&texts[0], &texts[2]), "a different word has a different vector");
+    assert!(!are_the_same(&texts[2], &texts[3]), "an unknown word differs from a known word");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
     let first = pooled(false, true).expect("vectors");
     assert!(!are_the_same(&mean, &first));
     for (mean, first) in [(true, true), (false, false)] {
-        let refused = pooled(mean, first).expect_err("one of them").to_string();
+        let refused = pooled(mean, first).expect_err("both or no pooling modes").to_string();
         assert!(refused.starts_with("1_Pooling/config.json: expected one of"), "{refused}");
     }
     std::fs::remove_dir_all(folder.path().join("1_Pooling")).expect("removed");

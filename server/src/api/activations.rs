@@ -47,7 +47,7 @@ impl Api {
     /// validation fails.
     ///
     /// The revocation applies to the device's id, whichever key the device uses. The device can be activated again only
-    /// under another id.
+    /// under another id. The server keeps the last 100 revoked devices of a user, and forgets earlier revocations.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
     async fn revoke_activation(
         &self,

@@ -159,9 +159,9 @@ const WORKLOAD_BYTES: usize = 256;
 impl Api {
     /// Lists agents, newest first, including agents whose work a plugin does.
     ///
-    /// An agent is `active` if the agent has connected, sent a heartbeat or worked on a task within the last three
-    /// heartbeat intervals, or if an enabled plugin does the agent's work. A page may have fewer rows than `limit`,
-    /// because its size in bytes is limited as well.
+    /// An agent that is not `disabled` is `active` if the agent has connected, sent a heartbeat or worked on a task
+    /// within the last three heartbeat intervals, or if an enabled plugin does the agent's work. Otherwise, the agent
+    /// is `offline`. A page may have fewer rows than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
@@ -279,8 +279,8 @@ impl Api {
     /// Deletes an agent. The agent's claims end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is
     /// absent, to nobody.
     ///
-    /// The agent's history stays in the log. After the deletion, another agent can use the name. An agent whose work an
-    /// enabled plugin does gets 409 `scripted_agent`.
+    /// The agent's history stays in the log. After the deletion, another agent can use the name. If an enabled plugin
+    /// does the agent's work, the request gets 409 `scripted_agent`.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
     async fn delete_agent(
         &self,

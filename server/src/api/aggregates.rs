@@ -41,7 +41,7 @@ struct QueryBody {
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response contains all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
-    /// The maximum number of rows to return from the output of each stage, 1 to 20, as `stages`. The server counts the
+    /// The maximum number of rows of each stage, 1 to 20, that the response contains in `stages`. The server counts the
     /// rows of every stage, so a request with a preview may take longer than a request without a preview. Cannot be
     /// combined with `dry_run` or `cursor`.
     #[oai(validator(minimum(value = "1"), maximum(value = "20")))]
@@ -57,7 +57,8 @@ struct QueryResult {
     results: Vec<AnyValue>,
     /// The number of rows in `results`.
     count: u64,
-    /// The cursor of the next page, or null on the last page. Present if the request contains `limit`.
+    /// The cursor of the next page, or null on the last page. Present if the request contains `limit` or `cursor`,
+    /// except for a dry run.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,

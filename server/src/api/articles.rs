@@ -74,7 +74,7 @@ impl Api {
     /// rows than `limit`, or none, because the server also limits the size of a page in bytes and the number of
     /// revisions that it reads for a page. Only the last page has no `next_cursor`.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per query parameter")]
     async fn list_articles(
         &self,
         access: ContentRead,

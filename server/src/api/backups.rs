@@ -29,7 +29,7 @@ pub struct Api;
 const BACKUPS: &str = "backups";
 /// The maximum number of archives that a request reads at the same time.
 const CONCURRENCY: usize = 16;
-/// The time limit for each read of the archive.
+/// The time limit for listing the archived workspaces, and for reading the description of one workspace's archive.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 
 /// The options of a restore: the archive, the last event to restore, and the name of the new workspace.

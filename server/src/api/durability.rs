@@ -37,11 +37,16 @@ impl Durability {
     /// Waits until the appended events have this durability. The events stay appended if the wait fails.
     pub async fn wait(&self, writer: &Writer, appended: &AppendOutcome) -> ApiResult<()> {
         let Durability::Archived(backups) = self else { return Ok(()) };
-        // Events that an earlier request appended may have any position.
+        // The last event need not have the highest position, because an earlier request may have appended some events.
         let last = appended.events.iter().map(|event| event.position).max().unwrap_or(0);
         backups.archived(writer.caller().workspace_id(), last).await.map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(%error, cause, "appended events were not archived in time");
+            tracing::warn!(
+                %error,
+                cause,
+                workspace = writer.caller().workspace_id(),
+                "appended events were not archived in time"
+            );
             let message = "the events are appended, but not archived yet; repeat the request with the same \
                            Idempotency-Key or the same event ids to wait again";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::NotArchived, message)

@@ -87,7 +87,7 @@ impl Api {
     /// the number of repeated events in `repeated`. If the events are appended, but not archived in time
     /// (`Foldwork-Durability`), the response is 503 `not_archived`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn append_event(
         &self,
         access: ApiWrite,
@@ -164,7 +164,7 @@ impl Api {
     /// The response contains the events as they were appended, without folding. With `Accept: text/event-stream` the
     /// events are sent as server-sent events whose ids are positions, and new events follow as they are appended.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn list_aggregate_events(
         &self,
         access: ApiRead,
@@ -207,7 +207,7 @@ impl Api {
     /// `Accept: text/event-stream`, the server streams new events as they are appended. With `direction=desc`, the page
     /// begins with the newest event; waiting and streaming are possible only in the order `asc`.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn list_events(
         &self,
         access: ApiRead,
@@ -321,6 +321,6 @@ fn read_direction(direction: Option<&str>) -> Result<ReadDirection, Error> {
     match direction {
         None | Some("asc" | "forward") => Ok(ReadDirection::Forward),
         Some("desc" | "backward") => Ok(ReadDirection::Backward),
-        Some(_) => Err(Error::invalid("direction must be asc or desc")),
+        Some(_) => Err(Error::invalid("direction must be asc, forward, desc or backward")),
     }
 }

@@ -119,7 +119,7 @@ pub(super) enum FileUploadResponse {
     ),
 }
 
-no_content!(FileDeletionResponse: "The file's bytes were deleted. The file's history stays in the log.");
+no_content!(FileDeletionResponse: "The file was deleted. Its history stays in the log.");
 
 const LIST: &str = "files";
 /// The base64 decoder. Padding is optional.

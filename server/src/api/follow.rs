@@ -103,7 +103,7 @@ impl Start {
 
     /// Parses the position in a `Last-Event-ID` header.
     pub fn position(last_event_id: Option<&str>) -> Result<Option<u64>, Error> {
-        let wrong = |_| Error::invalid("Last-Event-ID must be a position");
+        let wrong = |_| Error::invalid("Last-Event-ID must be the position of an event");
         last_event_id.map(|id| id.trim().parse().map_err(wrong)).transpose()
     }
 }
@@ -122,8 +122,8 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 }
 
 /// Returns the events as a streaming response. The stream holds its permit, and has at most one page of `page_bytes`
-/// bytes in memory. The stream ends when the client disconnects, when the client's access ends, or when the server
-/// shuts down.
+/// bytes in memory. The stream ends when the client disconnects, when the client's access ends, when the server shuts
+/// down, or when the events cannot be read.
 pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: LiveContext) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
@@ -255,7 +255,11 @@ fn events(follower: StreamFollower) -> BoxStream<'static, Bytes> {
             Ok(events) => Some((events, follower)),
             // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
-                tracing::warn!(%error, "a stream of events ended");
+                tracing::warn!(
+                    %error,
+                    workspace = %follower.reader.record().id,
+                    "the events of a stream could not be read; the stream ends"
+                );
                 None
             }
         }

@@ -94,9 +94,9 @@ impl Api {
     /// its event, and a closed edge also contains the time of its end. The nearest nodes come first, and `truncated` is
     /// true if nodes or closed edges were left out. With `at` or `position`, the response contains the edges that were
     /// open at that time or position, and the states of the aggregates at that time or position. Such a response
-    /// contains no facts, because the server stores only the current facts.
+    /// contains no facts and no `labels` from plugins, because the server stores only the current facts.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn get_graph(
         &self,
         access: ApiRead,

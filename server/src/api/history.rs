@@ -101,10 +101,10 @@ impl Api {
     /// With `by=recorded`, the default, an event counts at the time of its append. In this case and without a filter,
     /// the server searches the log only for the first event of each bucket, and does not read the other events. With
     /// `by=occurred`, an event counts at the time that the client gave, for example in an import. All counts are exact.
-    /// If a count takes longer than the time limit of a query, the response is the same error as for such a query. With
-    /// `by=recorded`, a shorter range from `from` to `to` needs less time.
+    /// If a count exceeds the time limit of a query, the response is the error for a query that exceeds this limit.
+    /// With `by=recorded`, a shorter range from `from` to `to` needs less time.
     #[oai(path = "/events/histogram", method = "get", operation_id = "count_events")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn count_events(
         &self,
         access: ApiRead,

@@ -24,7 +24,7 @@ shown! {
     id: String = invitation.id.to_string(),
     workspace_id: String = workspace.id.to_string(),
     workspace_name: String = workspace.name.clone(),
-    /// The role of the user in the workspace after accepting the invitation.
+    /// The role that the invitation gives the user in the workspace.
     role: OneOf<Roles> = invitation.role.name().into(),
     created_at: String = format_date(invitation.created_at),
     /// The expiry time of the invitation, which is the expiry time of the key that created the invitation. Null if that

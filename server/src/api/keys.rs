@@ -1,4 +1,4 @@
-//! `/keys`: creating, listing and revoking API keys, and sign-in codes.
+//! `/keys`: creating, listing, rotating and revoking API keys, and sign-in codes.
 
 use std::sync::Arc;
 
@@ -179,7 +179,7 @@ enum KeyExchangeResponse {
     Done(JsonResponse<CreatedKeyBody>, #[oai(header = "Location")] String),
 }
 
-listed!(KeyBody as "KeyPage": "All keys of the workspace.");
+listed!(KeyBody as "KeyPage": "A page of keys.");
 
 no_content!(KeyRevocationResponse: "The key was revoked.");
 
@@ -294,10 +294,10 @@ impl Api {
     ///
     /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
     /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
-    /// successor depends on the same keys as the replaced key, with one exception: if the caller uses another key, and
-    /// neither this key nor the replaced key depends on the other, the successor depends on the caller's key. A caller
-    /// can rotate only the keys of its own user (`other_user`), and only keys that the caller can revoke. An expired
-    /// key cannot be rotated (`key_expired`).
+    /// successor depends on the same keys as the replaced key, with one exception: if the caller's key is another key,
+    /// and neither of the two keys depends on the other, the successor depends on the caller's key. A caller can rotate
+    /// only the keys of its own user (`other_user`), and only keys that the caller can revoke. An expired key cannot be
+    /// rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,
@@ -322,11 +322,10 @@ impl Api {
     ///
     /// `cascade` determines whether the valid keys that were created with the key, directly or through other keys, end
     /// as well. If such keys exist and `cascade` is absent, the request is rejected with a conflict (`derived_keys`),
-    /// and the response lists these keys. A key can revoke itself and any key that it could have created. Other keys
-    /// can be revoked only by a key that has all their scopes (`insufficient_scope`) and expires no earlier
-    /// (`outlives_caller`). A key that revokes a key from which it was derived stays valid and takes the place of the
-    /// revoked key. Callers who are not owners can revoke only their own keys. A key that is bound to agents can revoke
-    /// only itself (`agent_key`).
+    /// and the response lists at most 100 of these keys. A key can revoke itself and any key that it could have
+    /// created, but no key with further scopes (`insufficient_scope`) or a later expiry time (`outlives_caller`). A key
+    /// that revokes a key from which it was derived stays valid and takes the place of the revoked key. Callers who are
+    /// not owners can revoke only their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(
         &self,

@@ -109,7 +109,7 @@ struct Cache {
     offline_until: String,
 }
 
-/// The result of a deactivation. The device may be activated again.
+/// The result of a deactivation. A device that is not revoked may be activated again.
 #[derive(Object, Serialize)]
 #[oai(rename = "Deactivated")]
 struct DeactivationBody {

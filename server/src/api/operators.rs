@@ -115,7 +115,7 @@ impl From<&CatalogueEntry> for OperatorBody {
     }
 }
 
-/// Returns the title of a section of the page.
+/// Returns the title of the page's section that lists the entries of a kind.
 fn title(kind: NameKind) -> &'static str {
     match kind {
         NameKind::Stage => "Stages",

@@ -17,7 +17,8 @@ use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
 
-/// A plan to set. Absent fields have the values from the server's settings for that plan.
+/// A plan to set. If the plan stays the same, absent fields keep their current values. Otherwise absent fields get the
+/// values from the server's settings for the new plan.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetPlan {

@@ -54,7 +54,7 @@ impl Parameters {
         Arc::new(Parameters(routes))
     }
 
-    /// Returns the operation with this method and path.
+    /// Returns the operation with this method and path. A HEAD request has the operation of GET.
     fn operation(&self, method: &Method, path: &str) -> Option<&RouteOperation> {
         let parts: Vec<&str> = path.split('/').collect();
         let route = self.0.iter().find(|route| route.matches(&parts))?;
@@ -118,7 +118,7 @@ impl RouteOperation {
     }
 }
 
-/// Fails if the body of a request contains fields although the operation reads no body. An empty object is accepted,
+/// Fails if a request has a body although the operation reads no body. Accepts white space, `null` and an empty object,
 /// because many clients send an empty object with every POST.
 async fn check_no_body(request: &mut Request) -> poem::Result<()> {
     let body = request.take_body();

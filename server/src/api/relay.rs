@@ -171,7 +171,7 @@ impl Api {
     /// Without a position the feed begins after the position that the agent has acknowledged. A stream ends when the
     /// agent is deleted.
     #[oai(path = "/agents/:agent_id/events", method = "get", operation_id = "list_agent_events")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn list_agent_events(
         &self,
         access: AgentListen,

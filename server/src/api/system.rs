@@ -99,7 +99,7 @@ pub struct LimitsBody {
     body_bytes: u64,
     /// The maximum number of rows in a page of a list.
     page_rows: u64,
-    /// The size at which a page of events ends, in bytes.
+    /// The size at which a page of a list ends, in bytes.
     page_bytes: u64,
     /// The time limit of a pipeline, in milliseconds.
     pipeline_ms: u64,

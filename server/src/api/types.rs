@@ -70,7 +70,7 @@ shown! {
     /// The items of an array.
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Box<ItemDefinition>> = field.items.as_deref().map(|items| Box::new(items.into())),
-    /// The declared fields of an object, which may have other fields as well, unless the type's `unknown` is `reject`.
+    /// The declared fields of an object. The object may have further fields, unless the type's `unknown` is `reject`.
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<FieldDefinition>> = inner(field),
 }
@@ -125,7 +125,7 @@ shown! {
     traits: Vec<String> = definition.traits.iter().map(ToString::to_string).collect(),
     fields: Vec<FieldDefinition> = definition.fields().iter().map(FieldDefinition::from).collect(),
     events: AnyObject = AnyObject(definition.events.clone()),
-    /// The rule for fields that the type does not declare. Present if it is not `accept`.
+    /// The rule for fields that the type does not declare. Present if the rule is not `accept`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<OneOf<UnknownFieldRules>> =
@@ -141,7 +141,7 @@ struct AggregateTypeSchema {
     display_name: String,
     traits: Vec<String>,
     fields: Vec<FieldDefinition>,
-    /// The rule for fields that the type does not declare. Present if it is not `accept`.
+    /// The rule for fields that the type does not declare. Present if the rule is not `accept`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<OneOf<UnknownFieldRules>>,

@@ -115,7 +115,8 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     requested.map(|_| handle)
 }
 
-/// Returns the consistency that a read requests. Operations that write have no such parameter.
+/// Returns the consistency that a read requests. Operations that write do not have this parameter. Fails for an unknown
+/// value.
 fn consistency(request: &Request) -> Result<Consistency, Error> {
     // The handler reports a query that cannot be parsed.
     let sent: Vec<(String, String)> = request.params().unwrap_or_default();

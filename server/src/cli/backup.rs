@@ -26,7 +26,7 @@ pub enum Action {
     /// Lists the backups of a running server.
     Status(table::ListFormat),
     /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if an
-    /// archive is damaged or has other states.
+    /// archive is damaged or its states differ from the digests.
     Verify(VerifyArguments),
 }
 

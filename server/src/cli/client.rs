@@ -56,7 +56,7 @@ pub enum CallError {
     #[error("{0}")]
     Refused(Box<ErrorReply>),
     /// The server could not be reached, or the response is incomplete.
-    #[error("the server cannot be reached")]
+    #[error("the server cannot be reached, or its response is incomplete")]
     Unreachable(#[source] reqwest::Error),
     /// The response has an unexpected format.
     #[error("the server's response has an unexpected format")]
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_scheme_is_rejected() {
+    fn an_address_without_http_or_https_is_rejected() {
         for server in ["localhost:8080", "ftp://example.org", "8080", ""] {
             assert!(Client::new(server, "sk_1").is_err(), "{server}");
         }

@@ -85,7 +85,7 @@ async fn an_unavailable_server_ends_the_import_with_an_error_that_names_the_line
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(300)).await);
-    let expected = "stopped after 256 events (0 already there): lines 257 to 300 could not be appended \
+    let expected = "the import stopped after 256 events (0 already there): lines 257 to 300 could not be appended \
                     after 4 attempts; the import can be repeated: starting (HTTP 503)";
     assert_eq!(text, expected);
     assert_eq!(stub.requests("POST /api/v1/events").len(), 5);
@@ -114,7 +114,7 @@ async fn lines_before_an_invalid_line_are_sent() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let text = error_text(import_text(&stub.client(), lines(4) + "{\"aggregate_id\": 1}\n").await);
-    assert!(text.starts_with("stopped after 4 events (0 already there): line 5: "), "{text}");
+    assert!(text.starts_with("the import stopped after 4 events (0 already there): line 5: "), "{text}");
     assert_eq!(store.lock().expect("not poisoned").events.len(), 4);
 }
 
@@ -124,7 +124,7 @@ async fn the_error_about_an_unreachable_server_contains_the_cause() {
     let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
     let client = client.with_retry_policy(stub.client().retry_policy);
     let text = error_text(import_text(&client, lines(1)).await);
-    assert!(text.contains("the projects cannot be listed: the server cannot be reached: "), "{text}");
+    assert!(text.contains("listed: the server cannot be reached, or its response is incomplete: "), "{text}");
 }
 
 /// A file in a temporary folder, which is removed on drop.

@@ -41,8 +41,8 @@ pub struct PortableEvent<'a> {
     pub restore: Option<bool>,
 }
 
-/// The generator of ids for events without an id. An id is derived from the event and its number in its stream, so
-/// every import of a file assigns the same ids, and equal lines have different ids.
+/// The generator of ids for events without an id. An id is derived from the event and the event's number in its stream,
+/// so every import of a file assigns the same ids, and equal lines have different ids.
 #[derive(Debug, Default)]
 pub struct LineIds {
     /// The number of events of each stream so far, by a digest of the stream's id, which takes less memory than the id.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_keeps_its_text() {
+    fn an_event_keeps_its_text_and_its_request_accepts_any_version() {
         let event = PortableEvent::parse(LINE).expect("valid line");
         assert_eq!(event.to_json().expect("valid event"), LINE);
         let sent: serde_json::Value =

@@ -300,7 +300,7 @@ impl ExportRun<'_> {
         Ok(())
     }
 
-    /// Writes the listed projects after the first `start`.
+    /// Writes the listed projects, except for the first `start` projects.
     fn write_projects(&self, output: &mut Output, start: usize) -> anyhow::Result<()> {
         for project in self.projects.listed.iter().skip(start) {
             output.write_line(&lines::text(&ProjectLine { project: project.clone() })?)?;

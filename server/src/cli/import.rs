@@ -158,7 +158,8 @@ fn named(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-/// Passes the content of each line to the outlet.
+/// Passes the definitions, projects, files and events of the lines to the outlet. Leaves out members, keys, and events
+/// that a server does not import. Warns about these lines, except for events of projects.
 pub(super) fn read_lines(
     mut input: LineInput,
     files: Option<&FilesFolder>,

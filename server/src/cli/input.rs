@@ -59,7 +59,7 @@ impl LineInput {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// Returns the next line that is not blank, with its number.
+    /// Returns the next line that is not blank, with its number, or `None` at the end of the input.
     pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &str)>> {
         loop {
             self.line.clear();
@@ -166,7 +166,7 @@ mod tests {
     fn the_error_about_a_truncated_or_non_utf_8_file_names_the_line() {
         let mut packed = zstd::encode_all(TEXT.as_bytes(), 3).expect("packed");
         packed.truncate(packed.len() - 4);
-        assert!(format!("{:#}", lines(packed).expect_err("torn")).starts_with("line "));
+        assert!(format!("{:#}", lines(packed).expect_err("a truncated file")).starts_with("line "));
         let error = lines(b"{}\n\xff\n".to_vec()).expect_err("not UTF-8");
         assert!(error.to_string().starts_with("line 2 is not UTF-8"));
     }

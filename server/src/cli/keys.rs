@@ -121,7 +121,8 @@ async fn rotate(client: &Client, id: &str, after: SignedDuration, as_json: bool)
     print_key(&successor, &changes(id, &successor, &all))
 }
 
-/// Returns a message about the changes of a rotation. `all` are the keys after the rotation.
+/// Returns a message with the successor, the expiry time of the old key, and the keys that are now derived from the
+/// successor. `all` are the keys after the rotation.
 fn changes(old: &str, successor: &Value, all: &[Value]) -> String {
     let text = |record: &Value, name: &str| record.get(name).and_then(Value::as_str).unwrap_or("-").to_owned();
     let replaced = all.iter().find(|record| text(record, "id") == old);
@@ -152,7 +153,7 @@ async fn revoke(client: &Client, id: &str, cascade: Option<bool>) -> anyhow::Res
     }
 }
 
-/// Parses a time such as `90m`.
+/// Parses a time such as `90m`. Rejects negative times.
 fn duration(text: &str) -> Result<SignedDuration, String> {
     let parsed = text.parse::<SignedDuration>().ok().filter(|time| !time.is_negative());
     parsed.ok_or_else(|| format!("`{text}` is not a time such as 30s, 90m or 24h"))
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn negative_durations_are_rejected() {
+    fn only_durations_of_at_least_zero_are_accepted() {
         assert_eq!(duration("90m"), Ok(SignedDuration::from_mins(90)));
         assert_eq!(duration("0s"), Ok(SignedDuration::ZERO));
         assert!(duration("-1h").is_err() && duration("soon").is_err());

@@ -64,7 +64,7 @@ impl Output {
             return Ok(Self { packer: Packer::Plain(Box::new(plain)), target: None });
         }
         let target = OutputFile::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
-        let file = target.file.try_clone().context("the file cannot be written")?;
+        let file = target.file.try_clone().with_context(|| format!("{} cannot be written", path.display()))?;
         let packer = Packer::for_name(path, Box::new(BufWriter::new(file)))?;
         Ok(Self { packer, target: Some(target) })
     }
@@ -136,7 +136,8 @@ impl OutputFile {
     }
 
     fn rename(mut self) -> anyhow::Result<()> {
-        self.file.sync_all().context("the file cannot be written to the disk")?;
+        let unsynced = || format!("{} cannot be written to the disk", self.unfinished.display());
+        self.file.sync_all().with_context(unsynced)?;
         fs::rename(&self.unfinished, &self.name)
             .with_context(|| format!("{} cannot be renamed to {}", self.unfinished.display(), self.name.display()))?;
         self.renamed = true;

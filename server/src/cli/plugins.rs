@@ -127,8 +127,8 @@ fn row(config: &Config, about: &PluginDescription) -> [Value; 6] {
     ]
 }
 
-/// Returns the selected plugins: a single plugin, the plugins in a folder, or all plugins that the configuration can
-/// enable.
+/// Returns the selected scripted plugins: the plugin in `folder`, the plugins in the folders within `folder`, or
+/// without `folder` all scripted plugins that the configuration can enable.
 fn folders(
     config: &Config,
     folder: Option<&Path>,

@@ -11,7 +11,7 @@ use super::output::{note, print_line};
 use super::portable::store::{check_presence, open_engine};
 use crate::config::Config;
 
-/// The maximum number of keys that are listed.
+/// The maximum number of keys that the message lists.
 const MAX_LISTED: usize = 20;
 
 #[derive(clap::Args, Debug)]
@@ -49,7 +49,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     print_line(&key)
 }
 
-/// Returns the message about the owner's other keys.
+/// Returns a message that lists the owner's keys except the new key, and states whether these keys are revoked.
 fn other_keys_message(others: &[KeyRecord], revoked: bool) -> String {
     if others.is_empty() {
         return "the owner had no other keys in this workspace\n".to_owned();

@@ -162,7 +162,8 @@ impl ArchiveRestore {
     }
 
     async fn is_empty(&self, record: &WorkspaceRecord) -> anyhow::Result<bool> {
-        let offline = self.engine.offline(&record.id).await.context("the workspace cannot be opened")?;
+        let unopened = || format!("the workspace {} cannot be opened", record.id);
+        let offline = self.engine.offline(&record.id).await.with_context(unopened)?;
         let position = offline.position();
         offline.close().await?;
         Ok(position == 0)
@@ -195,8 +196,8 @@ impl ArchiveRestore {
     }
 }
 
-/// Returns the record of the workspace to restore into. If the store contains the archived workspace, the record is new
-/// and has the same owner. Otherwise, the record has the id of the archived workspace and a new owner.
+/// Returns the record of the workspace to restore into. If the store contains the archived workspace, the record has a
+/// new id and the same owner. Otherwise, the record has the id of the archived workspace and a new owner.
 fn new_record(id: &str, known: Option<&WorkspaceRecord>) -> WorkspaceRecord {
     let new_id = || uuid::Uuid::now_v7().to_string();
     let created_at = jiff::Timestamp::now().as_millisecond();

@@ -112,12 +112,13 @@ where
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
     let mut tally = SendTally::default();
     send_all(client, progress, &mut parcels, &mut tally).await.map_err(|error| tally.with_progress(error))?;
-    let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
+    let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the thread that reads the source has panicked")));
     read.map(|()| tally).map_err(|error| tally.with_progress(error))
 }
 
 impl Outlet {
-    /// Adds one event. `line` is the number of its line in the source, and `read` is the position after the event.
+    /// Adds one event to the open batch, and passes a full batch to the sender. `line` is the number of the event's
+    /// line in the source, and `read` is the position after the event.
     pub fn push(&mut self, event: &PortableEvent<'_>, line: u64, read: u64) -> anyhow::Result<()> {
         let json = event.to_request()?;
         match self.batcher.push(&json, event.project_id.as_deref(), line, read) {
@@ -201,7 +202,7 @@ async fn send(client: &Client, progress: &ProgressIndicator, batch: &RequestBatc
     Ok(SendTally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
-/// Sends the body of a request that appends events.
+/// Sends a request that appends events, with this body. Retries the request as [`retry::call`] does.
 pub async fn append(client: &Client, progress: &ProgressIndicator, body: &str) -> Result<Success, CallError> {
     let request = || {
         client
@@ -237,7 +238,7 @@ impl SendTally {
 
     /// Adds to an error the number of events that were sent before the error.
     pub(super) fn with_progress(self, error: anyhow::Error) -> anyhow::Error {
-        if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
+        if self.total() == 0 { error } else { error.context(format!("the import stopped after {self}")) }
     }
 }
 

@@ -63,7 +63,7 @@ impl Stub {
 }
 
 impl StubStore {
-    /// Returns the reply that the server would send.
+    /// Handles a request as the server would, and returns the reply.
     pub fn reply(&mut self, request: &StubRequest) -> Reply {
         let path = request.target.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {

@@ -22,8 +22,9 @@ pub struct Types {
 }
 
 impl Types {
-    /// Defines a type if the server does not have the type, or if the server has the previous definition in the file.
-    /// Any other definition on the server stays, because such a definition may come from a later line of the same file.
+    /// Defines a type if the server does not have the type, or if the server has the definition that precedes this
+    /// definition in the file. Otherwise keeps the definition on the server, because the type may be built in, or the
+    /// definition may come from a later line of the same file. Warns if the definition that is kept differs.
     pub async fn define(&mut self, client: &Client, definition: Value, note: &dyn Fn(&str)) -> anyhow::Result<()> {
         let Some(name) = definition.get("type_name").and_then(Value::as_str).map(str::to_owned) else {
             bail!("/definition/type_name: required string");

@@ -37,7 +37,7 @@ struct ServerFile {
     sha256: String,
 }
 
-/// The uploads of one import.
+/// Uploads the files of one import.
 #[derive(Debug, Default)]
 pub struct Uploads {
     /// The id of the server's workspace, with which the paths of files begin. Fetched at the first file.
@@ -62,7 +62,7 @@ impl Uploads {
             Ok(answer) if answer.json::<ServerFile>()?.sha256 == file.sha256 => return Ok(false),
             Ok(_) => {}
             Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
-            Err(error) => return Err(error).context("the file cannot be looked up"),
+            Err(error) => return Err(error).context(format!("the file '{}' cannot be looked up", file.filename)),
         }
         let segments: Vec<&str> = ["files"].into_iter().chain(path.as_str().split('/')).collect();
         let request = || {
@@ -74,11 +74,12 @@ impl Uploads {
         };
         // Fails before the request if the folder does not have the bytes.
         folder.read(&file.sha256, file.size).await.map(drop)?;
-        let stored: ServerFile =
-            retry::call(client, note, request).await.context("the file cannot be stored")?.json()?;
+        let unstored = || format!("the file '{}' cannot be stored", file.filename);
+        let stored: ServerFile = retry::call(client, note, request).await.with_context(unstored)?.json()?;
         ensure!(
             stored.sha256 == file.sha256,
-            "the stored bytes of the file have the SHA-256 {}, expected {}",
+            "the stored bytes of the file '{}' have the SHA-256 {}, expected {}",
+            file.filename,
             stored.sha256,
             file.sha256
         );
@@ -107,7 +108,11 @@ impl Uploads {
             Some(id) => match retry::get(client, note, &["aggregates", id]).await {
                 Ok(answer) => answer.json::<FileScope>()?.project_id,
                 Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
-                Err(error) => return Err(error).context("the aggregate to which the file is attached cannot be read"),
+                Err(error) => {
+                    let name = &file.filename;
+                    let about = format!("the aggregate '{id}', to which the file '{name}' is attached, cannot be read");
+                    return Err(error).context(about);
+                }
             },
             None => named,
         };

@@ -38,7 +38,7 @@ pub type UserArguments = ServerArguments<UserAction>;
 
 #[derive(clap::Subcommand, Debug)]
 pub enum UserAction {
-    /// Lists all users with their plans and workspaces.
+    /// Lists all users, and with --json also their plans and workspaces.
     List(table::ListFormat),
 }
 

@@ -29,8 +29,8 @@ pub struct Constants {
     /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a
     /// small part of their limit, so four times the limit is enough for eight pipelines at the same time.
     pub workspace_memory: usize,
-    /// The divisor for the share of a workspace's pipelines, and of their memory, that one key may use. With the
-    /// divisor 2, one busy key leaves half of the limits for the other keys.
+    /// The divisor for the share of a workspace's pipelines, and of their memory, that one key, or one user who signed
+    /// in, may use. With the divisor 2, one busy key leaves half of the limits for the other keys and users.
     pub key_share: usize,
     /// The limit on a message from a model, in bytes. No tool has longer arguments.
     pub mcp_message_bytes: usize,

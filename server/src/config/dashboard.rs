@@ -11,10 +11,10 @@ use super::access::Auth;
 #[serde(deny_unknown_fields)]
 pub struct Dashboard {
     pub enabled: bool,
-    /// The name of the installation in the header and the title of the pages. If empty, the pages show no name.
+    /// The name of the installation in the header and the title of the pages. If empty, the pages show `Foldwork`.
     pub name: String,
-    /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. If empty, no color is
-    /// shown.
+    /// The color of the installation in the header and the icon of the pages, as `#rrggbb`. If empty, the header has no
+    /// color, and the icon has its usual color.
     pub color: String,
     /// The id under which the dashboard is registered at the first identity provider of `[auth]`. If empty, the
     /// dashboard has no identity provider.

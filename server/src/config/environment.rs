@@ -68,7 +68,8 @@ pub fn unknown(names: impl IntoIterator<Item = String>, config: &Config) -> Vec<
     messages
 }
 
-/// Returns the known variable that is most similar to a name, as the end of a message.
+/// Returns the known variable that is most similar to a name, as the end of a message. Returns an empty text if no
+/// variable is similar.
 fn hint(name: &str, shape: &Table) -> String {
     let mut known: Vec<String> = OTHERS.map(str::to_owned).to_vec();
     for (section, settings) in shape {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::units::DataSize;
 
-/// Settings of files.
+/// Settings of files: the URL of the store, the quota of a workspace, and the limit on an upload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Files {

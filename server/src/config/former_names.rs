@@ -100,7 +100,7 @@ pub fn is_former(path: &[&str]) -> bool {
 ///
 /// # Errors
 ///
-/// Fails if the source has a setting under both names.
+/// Fails if the source has a renamed setting under both names.
 pub fn adopt(settings: &mut Map<String, Value>) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
     for (section, former, name, unit) in RENAMED {
@@ -174,7 +174,7 @@ pub fn remove(settings: &mut Map<String, Value>, path: &str) -> Option<Value> {
     }
 }
 
-/// Returns the table of a section.
+/// Returns the table of a section, if the settings contain the section.
 pub fn table_at<'a>(settings: &'a mut Map<String, Value>, section: &str) -> Option<&'a mut Map<String, Value>> {
     section.split('.').try_fold(settings, |table, name| match &mut table.get_mut(name)?.kind {
         ValueKind::Table(table) => Some(table),
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_setting_under_both_its_former_and_its_current_name_is_rejected() {
-        let refused = adopted("[store]\nmemtable_bytes = 1\nmemtable = \"1 MiB\"").expect_err("both").to_string();
+        let refused = adopted("[store]\nmemtable_bytes = 1\nmemtable = \"1 MiB\"").expect_err("both names").to_string();
         assert_eq!(refused, "`store.memtable_bytes` is the former name of `store.memtable`, which is set as well");
     }
 

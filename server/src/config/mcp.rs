@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Settings of the Model Context Protocol.
+/// The hosts to which clients of the Model Context Protocol may send requests, and the origins of pages that may send
+/// requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {

@@ -111,8 +111,8 @@ impl<T: FromStr<Err = String>> Visitor<'_> for TextOrNumber<T> {
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        let number = u64::try_from(number).map_err(|_| E::custom("expected a number of at least 0"))?;
-        self.visit_u64(number)
+        let negative = |_| E::custom(format_args!("expected a number of at least 0, found {number}"));
+        self.visit_u64(u64::try_from(number).map_err(negative)?)
     }
 }
 

@@ -53,8 +53,8 @@ impl Asset {
         Asset { bytes, content_type: format!("{guessed}{charset}"), compressed: OnceLock::new() }
     }
 
-    /// Returns the file compressed with gzip, or `None` if compression does not make the file smaller. The first call
-    /// compresses the file.
+    /// Returns the file compressed with gzip, or `None` if the file is very small or compression does not make the file
+    /// smaller. The first call compresses the file.
     pub fn compressed(&self) -> Option<Bytes> {
         let compress = || {
             if self.bytes.len() < MIN_COMPRESSED {

@@ -15,7 +15,7 @@ use crate::http::etag::is_known;
 use crate::http::routes::Methods;
 use assets::{Asset, Assets};
 
-/// The first segments of the addresses that show a page. Requests for all other unknown paths get 404.
+/// The first segments of the addresses that show a page. The address `/` also shows a page.
 const PAGES: [&str; 15] = [
     "inbox",
     "events",
@@ -105,7 +105,7 @@ impl Dashboard {
         self.assets.read().clone()
     }
 
-    /// Returns a file as a response to this request.
+    /// Returns a file as the response to a request, or 304 if the request contains the current tag of the file.
     fn respond(&self, request: &Request, asset: &Asset, tag: &str, caching: HeaderValue) -> Response {
         let mut response = Response::default();
         let headers = response.headers_mut();

@@ -16,7 +16,7 @@ pub fn healthz() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
 }
 
-/// Returns 200 if the store is readable and writable and the server is not shutting down.
+/// Returns 200 if the store is readable and writable and the server is not shutting down, and otherwise 503.
 #[handler]
 pub async fn readyz(
     engine: Data<&Arc<Engine>>,

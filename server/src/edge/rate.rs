@@ -66,7 +66,7 @@ impl<E> RateLimitEndpoint<E> {
         })
     }
 
-    /// Records whether a token is valid.
+    /// Records whether a token is valid. A valid token is not recorded while too many tokens are in memory.
     fn found(&self, token: [u8; 32], is_valid: bool) {
         let mut valid = self.valid.lock();
         if !is_valid {

@@ -22,7 +22,8 @@ impl RouteTable {
         })
     }
 
-    /// Returns the methods that a path allows.
+    /// Returns the methods that a path allows. A path with GET also allows HEAD, and a path that is not in the table
+    /// allows GET and HEAD.
     pub fn allowed(&self, path: &str) -> Vec<&str> {
         let mut known: Vec<&str> =
             self.find(path).into_iter().flat_map(|(_, methods)| methods).map(String::as_str).collect();

@@ -40,7 +40,7 @@ impl WrongTokens {
         }
     }
 
-    /// Counts a wrong credential.
+    /// Counts a wrong credential from an address. Blocks the address if its allowance is used up.
     pub fn count(&self, address: IpAddr) {
         let Err(wait) = self.allowances.check(&address, neighbors(address)) else { return };
         let (now, mut blocked) = (Instant::now(), self.blocked.lock());

@@ -40,7 +40,7 @@ struct EmbeddingItem {
 impl HttpModel {
     /// Creates a client without sending a request. Must be called within a Tokio runtime.
     pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<HttpModel> {
-        ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
+        ensure!(!settings.model.is_empty(), "search.embedding.model is empty; expected the name of a model");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
         let address =
             address.parse().with_context(|| format!("search.embedding.url: invalid URL '{}'", settings.url))?;
@@ -59,12 +59,12 @@ impl HttpModel {
         let status = response.status();
         if !status.is_success() {
             let excerpt: String = response.text().await?.chars().take(MAX_ERROR_CHARS).collect();
-            anyhow::bail!("the service returned {status}: {excerpt}");
+            anyhow::bail!("the embedding service returned {status}: {excerpt}");
         }
         let mut body: EmbeddingResponse = response.json().await?;
         ensure!(
             body.data.len() == texts.len(),
-            "the service returned {} vectors for {} texts",
+            "the embedding service returned {} vectors for {} texts",
             body.data.len(),
             texts.len()
         );

@@ -35,7 +35,7 @@ impl ServerArchive {
         })
     }
 
-    /// Returns the names of the archiver's problems.
+    /// Returns the names of the archiver's current problems, or no names if the server has no archive.
     pub fn warnings(&self) -> Vec<&'static str> {
         self.0.as_ref().map(|enabled| enabled.backups.warnings()).unwrap_or_default()
     }

@@ -61,7 +61,7 @@ impl Bodies {
     }
 }
 
-/// A request's share of the memory budget. The share is returned when the response is complete, because data parsed
+/// A request's share of the memory budget. The share is returned when the handler has returned, because data parsed
 /// from the body lives until then.
 pub struct BudgetShare {
     bodies: Bodies,
@@ -96,7 +96,7 @@ impl Drop for BudgetShare {
     }
 }
 
-/// Handles a request with a share of the memory budget. The share is returned when the response is complete.
+/// Calls the endpoint with a request that has a share of the memory budget.
 pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut request: Request) -> poem::Result<Response> {
     let path = request.uri().path();
     let limit = match path.strip_prefix(API) {

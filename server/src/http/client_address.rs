@@ -159,7 +159,8 @@ mod tests {
         read(peer, headers).0.to_string()
     }
 
-    /// Returns the origin that the client of a request from `peer` addressed. The same proxies are trusted.
+    /// Returns the origin that the client of a request from `peer` addressed. The proxies 10.0.0.0/8 and fd00::/8 are
+    /// trusted.
     fn origin(peer: &str, headers: &[(&'static str, &str)]) -> String {
         let ForwardedOrigin { scheme, host } = read(peer, headers).1;
         format!("{}://{}", scheme.as_deref().unwrap_or("-"), host.as_deref().unwrap_or("-"))

@@ -129,7 +129,7 @@ impl From<Error> for ApiError {
 }
 
 /// Builds the response for a pipeline error. `code` is MongoDB's number, or a name if the pipeline exceeded its time
-/// limit. `error` is MongoDB's message. Responses of MongoDB do not have the other fields.
+/// limit. `error` is MongoDB's message. MongoDB's responses have no fields `stage`, `pointer` and `hint`.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());

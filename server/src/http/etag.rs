@@ -4,8 +4,8 @@ use foldwork_engine::Error;
 use foldwork_engine::model::event::StreamExpectation;
 
 /// Returns the version that a request expects. The request may state the version as `expected_version`, in the header
-/// `If-Match`, or in both. Fails if the two versions differ, because the server would check only one of the two
-/// versions.
+/// `If-Match`, in both, or not at all. Fails if the two versions differ, because the server would check only one of the
+/// two versions.
 pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     let header = if_match.map(version_of).transpose()?;
     match (stated, header) {

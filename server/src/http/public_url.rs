@@ -22,7 +22,7 @@ impl PublicUrl {
     }
 
     /// Returns the base of URLs for this client, without a trailing slash: the configured URL, or the scheme and host
-    /// of the request.
+    /// of the request. If the request has no valid host, the address of the server replaces the host.
     pub fn base(&self, request: &Request) -> String {
         if let Some(set) = &self.set {
             return set.to_string();

@@ -16,7 +16,7 @@ impl RequestFault {
         request.set_data(RequestFault(Arc::new(Mutex::new(Some(fault)))));
     }
 
-    /// Fails with the fault that is attached to a request.
+    /// Fails with the fault that is attached to a request, if there is one. Removes the fault from the request.
     pub fn report(request: &Request) -> Result<()> {
         let fault = request.data::<RequestFault>().and_then(|attached| attached.0.lock().take());
         fault.map_or(Ok(()), Err)

@@ -108,7 +108,8 @@ impl SocketConnection {
         }
     }
 
-    /// Handles a message. `None` is an invalid message, which is dropped but counts towards the message limit.
+    /// Handles a message. `None` is an invalid message, which is dropped but counts towards the message limit. Returns
+    /// the reason if the socket must be closed.
     async fn take(&mut self, inbound: Option<ClientMessage>) -> Option<SocketEnd> {
         let SocketConnection { session, shutdown, .. } = self;
         tokio::select! {
@@ -118,7 +119,8 @@ impl SocketConnection {
         }
     }
 
-    /// Sends the queued messages. A slow peer delays only its own socket.
+    /// Sends the queued messages. A slow peer delays only its own socket. Returns the reason if the socket must be
+    /// closed.
     async fn write(&mut self) -> Option<SocketEnd> {
         let SocketConnection { socket, version, queue, session, shutdown, .. } = self;
         let waiting = queue.clone();

@@ -113,7 +113,7 @@ fn parsed(version: ProtocolVersion, text: &str) -> Option<ClientMessage> {
     }
 }
 
-/// Parses a binary frame. Returns `None` if the frame is invalid.
+/// Parses a binary frame. Returns `None` if the frame is invalid, or if the client's serializer is version one.
 pub fn read_bytes(version: ProtocolVersion, bytes: &[u8]) -> Option<ClientMessage> {
     if version == ProtocolVersion::One {
         return None;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_broadcast_arrives_as_bytes() {
+    fn the_encoding_of_a_binary_broadcast_selects_json_or_bytes() {
         let push = |encoding: u8, data: &[u8]| {
             let mut frame = vec![3, 1, 2, 3, 4, 2, encoding];
             frame.extend(b"112tttnote{}");

@@ -94,7 +94,7 @@ mod tests {
     fn unknown_serializers_are_rejected() {
         assert!(matches!(version(&request("", &[])), Ok(ProtocolVersion::One)));
         assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(ProtocolVersion::Two)));
-        let refused = version(&request("vsn=9.0.0", &[])).expect_err("it is unknown");
+        let refused = version(&request("vsn=9.0.0", &[])).expect_err("an unknown version");
         assert_eq!(refused.status, StatusCode::FORBIDDEN);
     }
 }

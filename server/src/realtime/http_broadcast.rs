@@ -40,7 +40,7 @@ pub async fn broadcast_several(
     let text = bodies::read(request, body).await?;
     let Messages { messages } = read(&text)?;
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
-        return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages")));
+        return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages, found {}", messages.len())));
     }
     // Checks all messages before the first message is sent, because after an error the client sends all messages again.
     let mut broadcasts = Vec::with_capacity(messages.len());

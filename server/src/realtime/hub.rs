@@ -59,7 +59,7 @@ pub struct Hub {
 
 #[derive(Default)]
 struct Channels {
-    /// The position of the last event that was sent to the members that have caught up.
+    /// The log position up to which the follower has sent events to the live members.
     position: u64,
     by_agent: HashMap<Arc<str>, HubChannel>,
 }
@@ -240,7 +240,8 @@ impl Hub {
         }
     }
 
-    /// Sends each item of a page to the live members of its channel, and sets the hub's position to `position`.
+    /// Sends each delivery of a page to the live members of its channel, closes the channels of deleted agents, and
+    /// advances the hub's position to `position`.
     fn route(&self, items: Vec<Item>, position: u64) {
         let mut channels = self.channels();
         let mut delivered = 0;

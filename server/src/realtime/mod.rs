@@ -63,7 +63,7 @@ const BUFFER: usize = 4 << 10;
 pub struct Realtime {
     hubs: Hubs,
     limits: SocketLimits,
-    /// The time without a message from the client after which a socket is closed.
+    /// The time without a frame from the client after which a socket is closed.
     idle: Duration,
     /// The counts of open sockets per workspace, and their limit.
     sockets: OpenStreams,

@@ -58,7 +58,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// Reads a boolean, which some clients send as a string.
+/// Reads a boolean, which some clients send as a string. Reads any other value as `None`.
 fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Bool(flag) => Some(flag),

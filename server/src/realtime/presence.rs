@@ -35,7 +35,8 @@ impl Diff {
 }
 
 impl ChannelPresence {
-    /// Sets a member's data, replacing earlier data. Returns `None` if the limit would be exceeded.
+    /// Sets a member's data, replacing earlier data. Returns `None` and keeps the earlier data if the limit would be
+    /// exceeded.
     pub fn track(&mut self, member: u64, key: &str, mut data: Map<String, Value>, reference: String) -> Option<Diff> {
         let former = self.take(member);
         let former_ref = former.as_ref().and_then(|(_, meta)| meta.data.get("phx_ref").cloned());
@@ -112,14 +113,14 @@ mod tests {
         );
         present.track(2, "k", data("other"), "r3".into()).expect("within the limits");
         assert_eq!(present.state().matches("phx_ref\":").count(), 2);
-        assert!(present.untrack(1).expect("it was there").payload().contains("\"leaves\":{\"k\""));
+        assert!(present.untrack(1).expect("data of the member").payload().contains("\"leaves\":{\"k\""));
         assert!(present.untrack(1).is_none());
         present.untrack(2);
         assert_eq!((present.state().as_str(), present.bytes), ("{}", 0));
     }
 
     #[test]
-    fn a_channel_tracks_a_limited_number_of_entries() {
+    fn presence_data_over_the_size_limit_is_rejected() {
         let mut present = ChannelPresence::default();
         let long = "x".repeat(MAX_BYTES / 2);
         assert!(present.track(1, "k", data(&long), "r".into()).is_some());

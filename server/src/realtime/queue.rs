@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::broadcast::Broadcast;
 
-/// A message to send.
+/// A message that waits to be sent to a socket.
 #[derive(Debug)]
 pub enum OutgoingMessage {
     /// A serialized frame for one socket.
@@ -34,7 +34,7 @@ pub struct QueueBound {
     pub bytes: usize,
 }
 
-/// The queue of a socket.
+/// The messages that wait to be sent to a socket.
 pub struct Queue {
     bound: QueueBound,
     waiting: Mutex<QueuedMessages>,
@@ -45,7 +45,7 @@ pub struct Queue {
     overflow: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
-    /// Whether the peer has sent a binary frame. Any other peer receives no binary frames.
+    /// Whether the peer has sent a binary broadcast. Any other peer receives no binary frames.
     pub takes_bytes: AtomicBool,
 }
 
@@ -144,7 +144,7 @@ impl Queue {
         self.waiting.lock()
     }
 
-    /// Records that the peer has sent a binary frame, and therefore supports binary frames.
+    /// Records that the peer has sent a binary broadcast, and therefore supports binary frames.
     pub fn peer_sent_bytes(&self) {
         self.takes_bytes.store(true, Ordering::Relaxed);
     }

@@ -35,7 +35,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Returns the log position after which events are sent again.
+    /// Returns the log position after which events are sent again, if the client has set one.
     pub fn after(&self) -> Option<u64> {
         self.after
     }

@@ -192,7 +192,7 @@ impl SocketSession {
     /// Returns the agent and the configuration of the channel to join, or the reason why the client cannot join.
     async fn admit(&mut self, inbound: &ClientMessage) -> Result<(Arc<Aggregate>, JoinConfig), String> {
         if self.channels.len() >= self.max_channels && !self.channels.contains_key(&*inbound.topic) {
-            return Err("ChannelRateLimitReached: too many channels".into());
+            return Err(format!("ChannelRateLimitReached: a socket may join at most {} channels", self.max_channels));
         }
         if !self.joins.take() {
             return Err("ClientJoinRateLimitReached: too many joins in a second".into());
@@ -228,7 +228,8 @@ impl SocketSession {
         }
     }
 
-    /// Replaces the token. Returns an error if the new token is invalid or belongs to another workspace.
+    /// Replaces the token, and closes the channels to which the new token has no access. Returns an error if the new
+    /// token is invalid or belongs to another workspace.
     async fn replace_token(&mut self, token: String) -> Result<(), Error> {
         if token == self.token {
             return Ok(());
@@ -339,7 +340,7 @@ impl SocketSession {
             Err(error @ Error::Forbidden { .. }) => channel.line.error(reference, &format!("Unauthorized: {error}")),
             Err(error @ Error::Invalid { .. }) => channel.line.error(reference, &format!("InvalidPayload: {error}")),
             Err(error) => {
-                tracing::warn!(%error, "an acknowledgement cannot be stored");
+                tracing::warn!(%error, agent = %channel.agent.id, "an acknowledgement cannot be stored");
                 channel.line.error(reference, "Unavailable: try again");
             }
         }

@@ -13,7 +13,8 @@ use crate::config::Plugins;
 /// The interval between checks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Checks for changed files and released versions at regular intervals until the task is aborted.
+/// Checks for released versions and, if the settings enable the watch, for changed files at regular intervals until the
+/// task is aborted.
 pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
     let mut watch = settings.watch.then(|| PluginWatch::new(engine.clone(), &settings));
     let mut interval = tokio::time::interval(PAUSE);

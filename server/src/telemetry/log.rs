@@ -32,7 +32,7 @@ pub fn start_log(log: &Log) -> anyhow::Result<()> {
 
 /// Returns the filter of log messages. Fails if the setting is invalid.
 pub fn filter(log: &Log) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(&log.filter).context("log.filter is invalid")
+    EnvFilter::try_new(&log.filter).with_context(|| format!("log.filter '{}' is invalid", log.filter))
 }
 
 /// Returns whether messages are colored: standard error must be a terminal, and `NO_COLOR` must be unset or empty.

@@ -90,9 +90,8 @@ described_by!(AppendResponse as "AppendResponse", |registry| {
     let schema = |name: Cow<'static, str>| registry.schemas.get(&*name).cloned().unwrap_or(MetaSchema::ANY);
     let (mut schema, batch) = (schema(EventBody::name()), schema(AppendedBody::name()));
     schema.title = Some("AppendResponse".to_owned());
-    schema.description = Some(
-        "The appended event. If the request has `events`, the last event, with `data`, `appended` and `repeated`.",
-    );
+    schema.description =
+        Some("The appended event, or the last event of a list (`events`), with `data`, `appended` and `repeated`.");
     // Slugs are renamed only by the operation for imports.
     let batch = batch.properties.into_iter().filter(|(name, _)| *name != "renamed");
     let left_out = MetaSchema { read_only: true, ..MetaSchema::ANY };

@@ -53,17 +53,18 @@ shown! {
 }
 
 shown! {
-    /// A verification of an archive: the server restored the workspace into memory and compared the states.
+    /// A verification of an archive: the server read every segment and, if possible, compared the states in the archive
+    /// with a recorded digest of the states in the store.
     #[oai(rename = "Verification")]
     struct VerificationBody from verified: &ArchiveVerification;
 
-    /// The position up to which the archive has been verified.
+    /// The position up to which the archive was read.
     position: u64 = verified.position,
     at: String = format_date(verified.at),
     outcome: OneOf<VerificationOutcomes> = verified.outcome.name().into(),
     /// The number of events that were read from the archive.
     events: u64 = verified.events,
-    /// The problems of the archive. Each problem names the segment or the file.
+    /// The problems of the archive. A problem of a segment or of a file names the segment or the file.
     problems: Vec<String> = verified.problems.clone(),
 }
 

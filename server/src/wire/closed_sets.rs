@@ -149,9 +149,9 @@ closed_sets! {
     UnknownFieldRules as "UnknownFieldRule": names::<UnknownFields>();
     /// The reason why an article got another slug: the requested slug is taken in its project, or is not valid.
     SlugReasons as "SlugReason": ["taken", "invalid"];
-    /// The kind of an entry of the pipeline language.
+    /// The position in a pipeline at which a name is allowed.
     LanguageKinds as "OperatorKind": names::<NameKind>();
-    /// The kind of the highest search score of a result.
+    /// The name of the highest score of a search result.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
     Hooks as "Hook": names::<Hook>();

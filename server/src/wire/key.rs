@@ -19,8 +19,9 @@ shown! {
     pub created_at: String = format_date(key.created_at),
     pub last_used_at: Option<String> = key.last_used_at.map(format_date),
     pub expires_at: Option<String> = key.expires_at.map(format_date),
-    /// The id of the key that this key depends on: the key that created this key, or the successor of that key. If no
-    /// key created this key, `session:` with the id of the session, or `user:` with the id of the user.
+    /// The id of the key that this key depends on: the key that created this key, or the successor of that key. If a
+    /// user created this key without a key, `session:` with the id of the user's session, or `user:` with the id of the
+    /// user. Null if the server created this key for the owner of a workspace.
     pub derived_from: Option<String> = key.derived_from.as_deref().map(str::to_owned),
     /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
     /// they were created.

@@ -132,7 +132,7 @@ impl<T: Listed> Type for PageBody<T> {
     }
 }
 
-/// Parses a time in a parameter.
+/// Parses the time in the parameter `name`.
 pub fn time(name: &str, text: &str) -> Result<i64, Error> {
     parse_date(text).ok_or_else(|| Error::invalid(format!("{name} must be an RFC 3339 time")))
 }
@@ -170,7 +170,7 @@ pub fn cursor(list: &str, position: u64) -> String {
     hex::encode(bytes)
 }
 
-/// Returns the position in a cursor of this list. Fails for a cursor of another list.
+/// Returns the position in a cursor of this list. Fails if the cursor is malformed or belongs to another list.
 pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -190,8 +190,8 @@ pub fn named_cursor(list: &str, id: &str) -> String {
     hex::encode(bytes)
 }
 
-/// Returns the id in a cursor of this list: the id of the previous page's last item. Fails for a cursor of another
-/// list.
+/// Returns the id in a cursor of this list: the id of the previous page's last item. Fails if the cursor is malformed
+/// or belongs to another list.
 pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -203,7 +203,7 @@ pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<Stri
     read().map(Some).ok_or_else(wrong_list)
 }
 
-/// Returns the error for a cursor that was issued for another list.
+/// Returns the error for a cursor that is malformed or was issued for another list.
 pub fn wrong_list() -> Error {
     Error::invalid_cursor("the cursor does not belong to this list")
 }

@@ -32,7 +32,7 @@ shown! {
     kind: String = reason.kind.to_string(),
     /// The error message.
     message: String = reason.message.clone(),
-    /// The line in the plugin's file at which the step failed.
+    /// The line in the plugin's file at which the step failed; `null` if the failure has no line.
     line: Option<u32> = reason.line,
     column: Option<u32> = reason.column,
     /// The version of the plugin at the time of the failure.
@@ -109,7 +109,7 @@ shown! {
     hook: OneOf<Hooks> = group.cause.hook.to_string().into(),
     /// The kind of failure.
     kind: String = group.cause.kind.to_string(),
-    /// The line in the plugin's file at which the steps failed.
+    /// The line in the plugin's file at which the steps failed; `null` if the failure has no line.
     line: Option<u32> = group.cause.line,
     /// The error message of the newest event's step.
     message: String = group.last.reason.message.clone(),
@@ -143,9 +143,10 @@ shown! {
     done: u64 = replayed.done,
     /// The steps that failed again, each with the new failure.
     failed: Vec<ParkedBody> = replayed.failed.iter().map(ParkedBody::from).collect(),
-    /// Whether parked steps remain that this request did not replay.
+    /// Whether the request selects more steps than one request replays.
     more: bool = replayed.more,
-    /// The id of the last step that was replayed. A request with this id as `after` continues after that step.
+    /// The id of the last step that was replayed, or null if no step was replayed. A request with this id as `after`
+    /// continues after that step.
     last: Option<String> = replayed.last.map(|last| last.text()),
 }
 

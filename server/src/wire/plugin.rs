@@ -18,7 +18,7 @@ pub struct PluginList {
 }
 
 shown! {
-    /// A plugin with the statistics of its calls in this workspace since the server started.
+    /// A plugin with its status and the statistics of its calls in this workspace.
     #[oai(rename = "Plugin")]
     pub struct PluginBody from status: PluginStatus where {
         let PluginStatus { about, adopted, measures, parked: steps, stopped_by: event } = status;
@@ -27,9 +27,11 @@ shown! {
 
     name: String = about.name.to_string(),
     version: String = about.version,
-    /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
+    /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program, or if the
+    /// workspace has not used the plugin yet.
     digest: Option<String> = adopted.as_ref().map(|adopted| adopted.digest.to_string()),
-    /// The position of the first event that this version of the plugin processes in this workspace.
+    /// The position of the first event that this version of the plugin processes in this workspace. Null for a native
+    /// plugin, or if the workspace has not used the plugin yet.
     from_position: Option<u64> = adopted.map(|adopted| adopted.from_position),
     description: String = about.description,
     hooks: Vec<OneOf<Hooks>> = about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
@@ -38,9 +40,9 @@ shown! {
     /// The policy for the plugin's failed steps.
     on_error: OneOf<FailurePolicies> = OnError::name(about.on_error).into(),
     settings: AnyObject = about.settings.into(),
-    /// The status. A plugin is `stopped` after failures for several aggregates in a row.
+    /// The status. A plugin is `stopped` after failures for five aggregates in a row.
     status: OneOf<PluginStates> = if event.is_some() { "stopped" } else { "running" }.into(),
-    /// The id of the last event for which the plugin failed before the plugin was stopped.
+    /// The id of the event whose failure stopped the plugin. Null for a running plugin.
     stopped_by: Option<String> = event.map(|event| event.to_string()),
     /// The number of calls on all running servers. Each server counts its calls since it first opened the workspace.
     runs: u64 = measures.runs,
@@ -51,7 +53,8 @@ shown! {
     /// The median duration of the last 1,024 calls, in milliseconds. If several servers run, the value comes from the
     /// server with the last call.
     p50_ms: f64 = measures.p50_ms,
-    /// The 99th percentile of the durations of the same calls, in milliseconds.
+    /// The 99th percentile of the durations of the last 1,024 calls, in milliseconds. If several servers run, the value
+    /// comes from the server with the last call.
     p99_ms: f64 = measures.p99_ms,
     /// The total number of script operations of all successful calls.
     operations: u64 = measures.operations,
@@ -65,7 +68,7 @@ shown! {
 
     kind: String = failure.kind.name().to_owned(),
     message: String = failure.message,
-    /// The line in the plugin's file at which the call failed.
+    /// The line in the plugin's file at which the call failed; null if the failure has no line.
     line: Option<u32> = failure.line,
     column: Option<u32> = failure.column,
 }
@@ -106,7 +109,7 @@ impl SourceBody {
     }
 }
 
-/// The range of the log to replay.
+/// The events to process again, and the hook to run.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayBody {
@@ -122,10 +125,11 @@ shown! {
     /// The result of a replay.
     pub struct ReplayResult from tally: ReplayTally;
 
-    /// The number of events that the plugin was called for. With `dry_run`, the number of events that a replay would
-    /// call the plugin for.
+    /// The number of events that the plugin was called for, or of tasks for the hook `work`. With `dry_run`, the number
+    /// of events or tasks that a replay would call the plugin for.
     pub events: u64 = tally.events,
-    /// The number of failed calls. The step of each failed call is parked, unless the plugin's `on_error` is `skip`.
+    /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
+    /// parked, unless the plugin's `on_error` is `skip`.
     pub failed: u64 = tally.failed,
     /// The number of aggregates whose facts changed.
     pub changed: u64 = tally.changed,

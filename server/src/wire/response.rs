@@ -14,7 +14,7 @@ macro_rules! no_content {
 }
 pub(crate) use no_content;
 
-/// Declares the response with a resource after a change, and with the resource's entity tag.
+/// Declares a response that contains a resource after a change, and the resource's entity tag.
 macro_rules! tagged {
     ($visibility:vis $name:ident of $body:ident: $about:literal) => {
         #[derive(poem_openapi::ApiResponse)]

@@ -13,8 +13,8 @@ use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
 use super::plugin::FailureBody;
 
-/// The events for a dry run of a plugin. Exactly one of `event_id`, `from_position`, `last`, `step_ids` and `event` is
-/// required.
+/// The events and the version of the plugin for a dry run. Exactly one of `event_id`, `from_position`, `last`,
+/// `step_ids` and `event` is required.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunBody {
@@ -29,7 +29,8 @@ pub struct DryRunBody {
     pub step_ids: Option<Vec<String>>,
     /// An event that need not be in the log.
     pub event: Option<DryRunEvent>,
-    /// The version to call. The default is `loaded`, or `folder` for a plugin that is not enabled.
+    /// The version to call. The default is `loaded`. For a plugin that is not enabled, or with `script` or `manifest`,
+    /// the default is `folder`.
     pub source: Option<OneOf<PluginSources>>,
     /// A script to call instead of the script in the plugin's folder, at most 256 KiB.
     pub script: Option<String>,

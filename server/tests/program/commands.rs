@@ -88,7 +88,7 @@ fn every_command_calls_only_operations_of_the_openapi_document() {
     let sent = session.recorder.sent();
     let wrong: Vec<String> = sent.iter().filter_map(|sent| fault(&document, sent)).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(sent.len() >= session.run.len(), "{} requests", sent.len());
+    assert!(sent.len() >= session.run.len(), "only {} requests were sent", sent.len());
 }
 
 fn call_keys(session: &mut Session) {
@@ -238,7 +238,8 @@ fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Va
     item.get(method.to_ascii_lowercase())
 }
 
-/// Returns a message about the first part of a request to the API that the document does not allow.
+/// Returns a message about the first way in which a request violates the document. Returns `None` if the document
+/// allows the request, or if the request does not call the API.
 fn fault(document: &Value, sent: &Sent) -> Option<String> {
     let (path, query) = sent.target.split_once('?').unwrap_or((&sent.target, ""));
     let path = path.strip_prefix(API)?;
@@ -246,20 +247,20 @@ fn fault(document: &Value, sent: &Sent) -> Option<String> {
     // A path of a file is one parameter with encoded or plain slashes.
     let shortened = path.strip_prefix("/files/").map(|rest| format!("/files/{}", rest.replace('/', "%2F")));
     let Some(operation) = operation(document, &sent.method, shortened.as_deref().unwrap_or(path)) else {
-        return Some(format!("{line}: no such operation"));
+        return Some(format!("{line}: the document has no such operation"));
     };
     let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let has = |name: &str| parameters.iter().any(|known| known["in"] == "query" && known["name"] == *name);
     let names: Vec<&str> =
         query.split('&').filter_map(|pair| pair.split('=').next()).filter(|n| !n.is_empty()).collect();
     if let Some(unknown) = names.iter().find(|name| !has(name)) {
-        return Some(format!("{line}: no parameter {unknown}"));
+        return Some(format!("{line}: the operation has no query parameter {unknown}"));
     }
     // A command that requests pages must be able to request the next page.
     if names.contains(&"limit") && !has("cursor") && !has("after") {
-        return Some(format!("{line}: pages without a cursor"));
+        return Some(format!("{line}: the operation has pages, but no parameter cursor or after"));
     }
-    unknown_field(document, operation, sent).map(|field| format!("{line}: no field {field}"))
+    unknown_field(document, operation, sent).map(|field| format!("{line}: the body has an unknown field {field}"))
 }
 
 /// Returns a field of a JSON body that the schema of the operation does not have.

@@ -40,7 +40,7 @@ fn a_server_is_not_ready_while_the_disk_refuses_commits_and_recovers_by_itself()
     // A small record still fits, as on a disk that is almost full.
     limit(&program, &(largest(folder.path()) + 3_000).to_string());
     assert_eq!(append(100_000), 503);
-    assert_eq!(ready(), 503, "right after a refused commit");
+    assert_eq!(ready(), 503, "the readiness right after a refused commit");
     let unready = program.ask("GET", "/readyz", &[], "");
     assert!(unready.contains("\"reason\":\"store\""), "{unready}");
     limit(&program, "unlimited");

@@ -33,7 +33,7 @@ fn each_request_has_one_log_line_without_secrets() {
     let lines = access_lines(&program.folder, 4);
     let log = program.folder.log();
     assert!(!log.contains(SECRET) && !log.contains(&program.key), "{log}");
-    assert!(!log.contains('\u{1b}'), "a file has no colors: {log}");
+    assert!(!log.contains('\u{1b}'), "the log in a file has colors: {log}");
     assert_eq!(lines.len(), 4, "{lines:#?}");
     let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect(part);
     let created = line("operation=\"create_article\"");
@@ -75,7 +75,7 @@ fn every_log_line_is_a_json_object_if_the_log_format_is_json() {
     let folder = Folder::new();
     let settings = in_memory(&[("FOLDWORK_LOG__FORMAT", "json")]);
     let mut process = folder.command(&settings).env_remove("FOLDWORK_BOOTSTRAP_KEY").spawn().expect("a program");
-    let output = BufReader::new(process.stdout.take().expect("its output"));
+    let output = BufReader::new(process.stdout.take().expect("standard output"));
     let listening = || {
         let log = folder.log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -85,8 +85,8 @@ fn every_log_line_is_a_json_object_if_the_log_format_is_json() {
     };
     let url = wait_for("the start", listening);
     assert!(url.starts_with("http://127.0.0.1:"), "{url}");
-    process.kill().expect("killed");
-    process.wait().expect("ended");
+    process.kill().expect("a running process");
+    process.wait().expect("the end of the process");
     let printed: Vec<String> = output.lines().map_while(Result::ok).collect();
     assert_eq!(printed.len(), 1, "{printed:?}");
     let shown: Value = serde_json::from_str(&printed[0]).expect("JSON");

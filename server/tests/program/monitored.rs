@@ -239,7 +239,7 @@ fn the_documentation_describes_every_metric() {
     assert!(missing.is_empty(), "docs/monitoring.md lacks these rows:\n{}", missing.join("\n"));
     let rows = text.lines().filter(|line| line.starts_with("| `foldwork_") || line.starts_with("| `process_"));
     let stale: Vec<&str> = rows.filter(|line| !expected.iter().any(|row| row == line)).collect();
-    assert!(stale.is_empty(), "docs/monitoring.md has rows of no metric:\n{}", stale.join("\n"));
+    assert!(stale.is_empty(), "docs/monitoring.md has rows for metrics that do not exist:\n{}", stale.join("\n"));
     for (alert, _) in rules() {
         assert!(text.contains(&format!("`{alert}`")), "docs/monitoring.md does not explain {alert}");
     }

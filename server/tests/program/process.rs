@@ -61,7 +61,7 @@ impl Program {
             .spawn()
             .expect("the program starts");
         let (sender, log) = channel();
-        let errors = process.stderr.take().expect("its log");
+        let errors = process.stderr.take().expect("standard error");
         std::thread::spawn(move || {
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
                 eprintln!("{line}");
@@ -70,7 +70,7 @@ impl Program {
                 }
             }
         });
-        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(process.stdout.take().expect("standard output")).lines().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
         let address = address.expect("an address");
         Program { process, address, logged: Vec::new(), log }
@@ -122,7 +122,7 @@ impl Program {
 
     /// Returns the processor time in seconds that the process has used so far.
     pub fn processor_seconds(&self) -> f64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its status");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("the process status");
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
         fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
     }
@@ -135,7 +135,7 @@ impl Program {
     pub fn ended(&mut self) -> ExitStatus {
         let mut status = None;
         until("the end of the program", || {
-            status = self.process.try_wait().expect("its status");
+            status = self.process.try_wait().expect("the process status");
             status.is_some()
         });
         status.expect("a status")

@@ -46,7 +46,7 @@ impl Recorder {
     }
 }
 
-/// Relays one request and its response. The connection ends with the response.
+/// Relays one request and its response, and records the request. The connection ends with the response.
 fn relay(client: TcpStream, server: &str, sent: &Mutex<Vec<Sent>>) -> Option<()> {
     let mut reader = BufReader::new(client.try_clone().ok()?);
     let (mut head, mut length) = (String::new(), None);

@@ -1,5 +1,5 @@
-//! Tests `foldwork keys reset`, with which an operator who has lost all keys gets a new owner key, and other commands on a
-//! store that is absent.
+//! Tests `foldwork keys reset`, which creates a new owner key for an operator who has lost all keys, and commands on a
+//! store that does not exist.
 
 use std::path::Path;
 use std::process::Output;

@@ -78,7 +78,7 @@ impl Program {
         let (folder, key) = (Folder::new(), format!("sk_{}", "7".repeat(64)));
         let mut process =
             folder.command(settings).env("FOLDWORK_BOOTSTRAP_KEY", &key).spawn().expect("the program starts");
-        let output = process.stdout.take().expect("its output");
+        let output = process.stdout.take().expect("standard output");
         let mut metrics = None;
         let address = BufReader::new(output).lines().map_while(Result::ok).find_map(|line| {
             let found = line.strip_prefix("metrics on http://").and_then(|rest| rest.strip_suffix("/metrics"));
@@ -121,7 +121,7 @@ impl Program {
     }
 
     pub fn ended(&mut self) -> ExitStatus {
-        wait_for("the end of the program", || self.process.try_wait().expect("its status"))
+        wait_for("the end of the program", || self.process.try_wait().expect("the status of the process"))
     }
 }
 

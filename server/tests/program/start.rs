@@ -39,7 +39,7 @@ fn a_start_logs_the_location_of_the_data_and_variables_without_effect() {
 fn the_error_of_a_failed_start_states_what_to_change() {
     let folder = tempfile::tempdir().expect("a folder");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = taken.local_addr().expect("its address").to_string();
+    let address = taken.local_addr().expect("the address of the port").to_string();
     let refused = |arguments: &[&str], variables: &[(&str, &str)]| {
         let arguments = [&["serve", "--files", "mem://"][..], arguments].concat();
         let found = output(foldwork(folder.path(), &arguments).envs(variables.iter().copied()));
@@ -88,7 +88,7 @@ fn a_check_reports_each_checked_part_and_changes_nothing() {
     };
     let (code, said) = check(&[]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("does not exist; a start creates it") && said.contains("cases passed"), "{said}");
+    assert!(said.contains("does not exist; the server creates it") && said.contains("cases passed"), "{said}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 
     let mut program = Program::start(&mut foldwork(folder.path(), &["serve"]));

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={readme}");
     println!("cargo::rerun-if-env-changed=FOLDWORK_README");
     let readme = fs::read_to_string(readme)?;
-    let code = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).ok_or("no lines of Rust")?;
+    let code = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).ok_or("no Rust code block")?;
     // Replaces the address, because the server of the test listens on another port.
     let code = code.replace("\"http://127.0.0.1:8080/api/v1\"", "&std::env::var(\"FOLDWORK_BASE\")?");
     fs::write(output.join("usage.rs"), format!("{{\n{code}\nOk(())\n}}\n"))?;

@@ -38,7 +38,7 @@ async fn an_action_returns_the_task_after_its_own_event() {
             followed += usize::from(version < timeline.len());
         }
     }
-    assert!(followed > 0, "no action was followed by another");
+    assert!(followed > 0, "no action was followed by another action");
 }
 
 #[tokio::test]

@@ -110,7 +110,7 @@ async fn a_message_is_rejected_after_the_end_of_its_claim() {
     let first = request(&bench.server, &bench.agent, &path, Some(&claim)).await.1["lease"]["claim"].clone();
     let message = |claim: &Value| json!({"text": "so it is", "claim": claim});
     assert_eq!(bench.work(&id, "messages", message(&first)).await.0, 201);
-    bench.server.pass(60_000).await.expect("the end of the lease");
+    bench.server.pass(60_000).await.expect("the timers");
     assert_eq!(bench.work(&id, "messages", message(&first)).await, refused(409, "not_lease_holder"));
     let second = request(&bench.server, &bench.agent, &path, Some(&claim)).await.1["lease"]["claim"].clone();
     assert_ne!(first, second);

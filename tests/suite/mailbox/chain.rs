@@ -76,7 +76,7 @@ async fn a_chain_of_effects_without_reviews_ends_with_a_review() {
     assert_eq!((open.len(), &open[0]["status"]), (1, &json!("review")), "{waiting}");
     let (_, ended) = get(&server, "/mailbox?status=completed").await;
     let ended = ended["data"].as_array().expect("tasks").len();
-    assert!((1..8).contains(&ended), "{ended}");
+    assert!((1..8).contains(&ended), "{ended} completed tasks");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,9 +13,9 @@ async fn an_expired_lease_releases_the_task_and_the_fifth_expiry_fails_the_task(
     for attempt in 1..=5 {
         let claimed = act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 10})).await;
         assert_eq!((&claimed["status"], &claimed["attempt"]), (&json!("in_progress"), &json!(attempt)));
-        server.pass(10 * SECOND - 1).await.expect("almost the end");
+        server.pass(10 * SECOND - 1).await.expect("the timers");
         assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "in_progress");
-        server.pass(1).await.expect("the end");
+        server.pass(1).await.expect("the timers");
         let (_, task) = get(&server, &format!("/mailbox/{id}")).await;
         let (status, event) = if attempt < 5 { ("pending", "task.expired") } else { ("failed", "task.failed") };
         assert_eq!(task["status"], status, "{task}");
@@ -36,7 +36,7 @@ async fn renewing_a_lease_appends_no_event() {
     act(&server, &other, "claim", json!({"agent_id": HELPER, "lease_seconds": 30})).await;
     let position = workspace.reader.position();
     for _ in 0..4 {
-        server.pass(20 * SECOND).await.expect("later");
+        server.pass(20 * SECOND).await.expect("the timers");
         let renewed = workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
         assert_eq!(renewed.len(), 1);
         assert!(renewed.iter().all(|lease| *lease.task_id == *held && lease.until.is_some()), "{renewed:?}");
@@ -46,9 +46,9 @@ async fn renewing_a_lease_appends_no_event() {
     assert_eq!(again["lease"]["expires_at"], "2026-01-01T00:11:20.000Z");
     assert_eq!(workspace.reader.position(), position + 1, "the end of one lease is the only new event");
     assert_eq!(get(&server, &format!("/mailbox/{other}")).await.1["status"], "pending");
-    server.pass(599 * SECOND).await.expect("later");
+    server.pass(599 * SECOND).await.expect("the timers");
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "in_progress");
-    server.pass(SECOND).await.expect("the end");
+    server.pass(SECOND).await.expect("the timers");
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "pending");
     let renewed = workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
     assert_eq!(renewed, []);
@@ -68,7 +68,7 @@ async fn a_heartbeat_keeps_only_the_claims_of_its_worker() {
     request(&server, &owner, &format!("/mailbox/{dead}/claim"), Some(&claim)).await;
     let beat = json!({"agent_ids": [DRAFTER]});
     for _ in 0..3 {
-        server.pass(20 * SECOND).await.expect("later");
+        server.pass(20 * SECOND).await.expect("the timers");
         let (status, read) = request(&server, &reader, "/agents/heartbeat", Some(&beat)).await;
         assert_eq!((status, &read["renewed"]), (200, &json!(0)), "{read}");
         let (_, renewed) = request(&server, &worker, "/agents/heartbeat", Some(&beat)).await;
@@ -76,7 +76,7 @@ async fn a_heartbeat_keeps_only_the_claims_of_its_worker() {
     }
     assert_eq!(get(&server, &format!("/mailbox/{dead}")).await.1["status"], "pending");
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "in_progress");
-    server.pass(30 * SECOND).await.expect("the end");
+    server.pass(30 * SECOND).await.expect("the timers");
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "pending");
 }
 
@@ -86,23 +86,23 @@ async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
     let workspace = server.workspace("owner").await.expect("the workspace");
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 30})).await;
-    server.pass(20 * SECOND).await.expect("later");
+    server.pass(20 * SECOND).await.expect("the timers");
     workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
     // The expiry time of the lease in the log has passed, but not the expiry time of the renewal.
-    server.pass(20 * SECOND).await.expect("later");
+    server.pass(20 * SECOND).await.expect("the timers");
     drop(workspace);
     server.engine.close().await;
 
     let _workspace = server.workspace("owner").await.expect("the workspace, opened again");
-    server.pass(1).await.expect("the timers come to rest");
+    server.pass(1).await.expect("the timers");
     let before = server.clock.read_count();
     for _ in 0..2_000 {
         tokio::task::yield_now().await;
     }
     let reads = server.clock.read_count() - before;
-    assert!(reads < 100, "the timers asked for the time {reads} times while there was nothing to do");
+    assert!(reads < 100, "the idle timers read the clock {reads} times");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "in_progress");
-    server.pass(10 * SECOND).await.expect("the end");
+    server.pass(10 * SECOND).await.expect("the timers");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "pending");
 }
 
@@ -115,9 +115,9 @@ async fn a_task_is_unread_and_has_its_former_status_after_its_deferral() {
         let deferred = act(&server, &id, "defer", json!({"for_seconds": 60, "reason": "later"})).await;
         assert_eq!((&deferred["status"], &deferred["waiting_on"]), (&json!("deferred"), &json!("none")));
         act(&server, &id, "defer", json!({"for_seconds": 120})).await;
-        server.pass(119 * SECOND).await.expect("later");
+        server.pass(119 * SECOND).await.expect("the timers");
         assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "deferred");
-        server.pass(SECOND).await.expect("later");
+        server.pass(SECOND).await.expect("the timers");
         let (_, task) = get(&server, &format!("/mailbox/{id}")).await;
         assert_eq!((&task["status"], &task["unread"]), (&json!(row), &json!(true)), "{row}");
         assert_eq!(
@@ -127,7 +127,7 @@ async fn a_task_is_unread_and_has_its_former_status_after_its_deferral() {
     }
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "defer", json!({"reason": "later"})).await;
-    server.pass(1_000_000 * SECOND).await.expect("much later");
+    server.pass(1_000_000 * SECOND).await.expect("the timers");
     assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "deferred");
 }
 
@@ -136,7 +136,7 @@ async fn work_under_an_ended_claim_is_rejected() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     let first = act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 10})).await;
-    server.pass(10 * SECOND).await.expect("later");
+    server.pass(10 * SECOND).await.expect("the timers");
     let late = json!({"agent_id": DRAFTER, "claim": first["lease"]["claim"], "text": "late"});
     assert_eq!(post(&server, &format!("/mailbox/{id}/complete"), &late).await.1["code"], "task_state_conflict");
     let second = act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;

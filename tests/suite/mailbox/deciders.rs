@@ -17,13 +17,14 @@ use super::board::{AGENTS, DRAFTER, HELPER, delete, post_in};
 use super::people::{Made, first_workspace, joined, key_of, other_session};
 
 const INTRODUCTION: &str = "\
-Who may do what with a task. Each row is a kind of caller, and the credential that has delivered the task's output. Each
-column is an action in a status in which it is possible. Each cell is `yes`, or the status and the code of the refusal.
-The test `tests/suite/mailbox/deciders.rs` performs the action of every cell. `UPDATE=1` writes this file, so a change of
-what a caller may do is a change of this file.
+The actions that callers may take on a task. Each row is a kind of caller, and the credential that has delivered the
+task's output. Each column is an action in a status in which the action is possible. Each cell is `yes`, or the status
+and the code of the error response. The test `tests/suite/mailbox/deciders.rs` performs the action of every cell.
+`UPDATE=1` writes this file, so a change of the rights of a caller is a change of this file.
 
-The output has an effect. Whoever delivered it has created the task, unless it is a key that is bound to the agent: then
-the owner of the workspace has. `mailbox.own_deliveries` is off. Every owner of the workspace may cancel every task.
+The output has an effect. The deliverer has created the task, unless the deliverer is a key that is bound to the agent:
+then the owner of the workspace has created the task. `mailbox.own_deliveries` is off. Every owner of the workspace may
+cancel every task.
 ";
 
 /// The explanation of the columns with the actions of agents.
@@ -163,7 +164,7 @@ impl Cast {
         answer
     }
 
-    /// Returns the rows of a member with a role.
+    /// Adds a member with a role, and returns the rows of the member.
     async fn rows(&self, name: &str, role: Role) -> Vec<Row> {
         let caller = joined(&self.server, name, role.max(Role::Editor)).await;
         let session = self.server.key(name).expect("a token").to_owned();
@@ -224,7 +225,7 @@ impl Cast {
         rows
     }
 
-    /// Creates a task with output of the row's deliverer.
+    /// Creates a task with output of the row's deliverer, and brings the task into a status.
     async fn task(&self, row: &Row, stage: Stage, metadata: &Value) -> String {
         let by = &row.deliverer;
         let about = self.server.clock.new_id();
@@ -351,7 +352,7 @@ fn the_table_has_a_column_for_every_action_of_people_and_agents() {
     let agents = Verb::VARIANTS.iter().copied().filter(|verb| !is_scripted(verb)).map(Act::Agent);
     for act in people.chain(agents) {
         let is_it = |column: &Column| column.name.trim_end_matches('*') == act.name();
-        assert!(columns.iter().any(is_it), "{}", act.name());
+        assert!(columns.iter().any(is_it), "no column for {}", act.name());
     }
 }
 
@@ -374,7 +375,7 @@ async fn actions_of_callers_match_the_table() {
     let restricted = join_all(others.iter().map(|row| cast.cells(row, &deciding, &required))).await;
     for (row, cells) in others.iter().zip(&restricted) {
         if cells.iter().any(|cell| cell == "yes") != (row.role == Role::Owner && !row.is_bound()) {
-            failures.push(format!("{}, {}: {cells:?}", row.caller, row.role.name()));
+            failures.push(format!("{}, {}, owner required: {cells:?}", row.caller, row.role.name()));
         }
     }
 

@@ -50,7 +50,7 @@ async fn open_tasks_of_a_removed_member_are_assigned_to_the_successor_or_unassig
     }
     let own = format!("{}?reassign_to=user:{}", member(&bob), bob.user_id());
     assert_eq!(delete(&server, &owner, &own).await.0, 400);
-    assert_eq!(shown(&server, &of_bob).await["assignee_id"], bob.user_id(), "nothing has changed");
+    assert_eq!(shown(&server, &of_bob).await["assignee_id"], bob.user_id(), "the assignee is unchanged");
 
     let to_cleo = format!("{}?reassign_to=user:{}", member(&bob), cleo.user_id());
     assert_eq!(delete(&server, &owner, &to_cleo).await.0, 204);
@@ -60,7 +60,7 @@ async fn open_tasks_of_a_removed_member_are_assigned_to_the_successor_or_unassig
         let last = task["timeline"].as_array().and_then(|entries| entries.last()).expect("an entry");
         assert_eq!(last["event_type"], "task.assigned");
     }
-    assert_eq!(shown(&server, &ended).await["assignee_id"], bob.user_id(), "what has ended stays as it was");
+    assert_eq!(shown(&server, &ended).await["assignee_id"], bob.user_id(), "an ended task keeps its assignee");
 
     assert_eq!(delete(&server, &owner, &member(&ada)).await.0, 204);
     let task = shown(&server, &of_ada).await;
@@ -100,7 +100,7 @@ async fn an_escalation_to_a_removed_member_goes_to_the_owner() {
     let body = json!({"due_at": "2026-01-01T00:01:00Z", "metadata": {"review": {"escalate": steps}}});
     let id = task_with(&server, DRAFTER, &body).await;
     assert_eq!(delete(&server, &owner, &format!("/members/{}", bob.user_id())).await.0, 204);
-    server.pass(120_000).await.expect("the step");
+    server.pass(120_000).await.expect("the timers");
     let task = shown(&server, &id).await;
     let founder = &get(&server, "/workspace").await.1["owner_id"];
     assert_eq!((&task["assignee_id"], &task["priority"]), (founder, &json!("urgent")), "{task}");

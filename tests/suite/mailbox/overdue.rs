@@ -34,21 +34,21 @@ async fn a_passed_due_date_appends_one_event_and_marks_the_task_unread() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     act(&server, &id, "read", json!({})).await;
-    server.pass(60 * SECOND - 1).await.expect("almost due");
+    server.pass(60 * SECOND - 1).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["overdue"], types), (&json!(false), vec!["task.created".into(), "task.read".into()]));
-    server.pass(1).await.expect("due");
+    server.pass(1).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["overdue"], &task["unread"], &task["status"]), (&json!(true), &json!(true), &json!("pending")));
     assert_eq!(types.last().map(String::as_str), Some("task.overdue"));
-    server.pass(3_600 * SECOND).await.expect("much later");
+    server.pass(3_600 * SECOND).await.expect("the timers");
     assert_eq!(task_and_events(&server, &id).await.1.len(), types.len(), "there is one event per due date");
     // A task with a new due date can become overdue again. Assigning the same due date has no effect.
     let later = json!({"agent_id": DRAFTER, "due_at": "2026-01-01T02:00:00Z"});
     let moved = act(&server, &id, "assign", later.clone()).await;
     assert_eq!((&moved["overdue"], &moved["due_at"]), (&json!(false), &json!("2026-01-01T02:00:00.000Z")));
     assert_eq!(act(&server, &id, "assign", later).await["version"], moved["version"]);
-    server.pass(3_600 * SECOND).await.expect("due again");
+    server.pass(3_600 * SECOND).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!(
         (&task["overdue"], types.iter().filter(|event_type| *event_type == "task.overdue").count()),
@@ -61,7 +61,7 @@ async fn ended_tasks_are_never_overdue() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     let ended = act(&server, &id, "approve", json!({})).await;
-    server.pass(3_600 * SECOND).await.expect("later");
+    server.pass(3_600 * SECOND).await.expect("the timers");
     assert_eq!(task_and_events(&server, &id).await.0["version"], ended["version"]);
 }
 
@@ -84,26 +84,26 @@ async fn escalation_steps_are_taken_once_and_in_order() {
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
     let (_, feed) = get(&server, &format!("/agents/{HELPER}/events")).await;
     assert_eq!(feed["data"], json!([]));
-    server.pass(120 * SECOND).await.expect("overdue, and the first step");
+    server.pass(120 * SECOND).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!(types[2..], ["task.overdue", "task.escalated"]);
     // The priority rises, and the agent keeps the task.
     assert_eq!((&task["priority"], &task["status"]), (&json!("high"), &json!("in_progress")));
-    server.pass(60 * SECOND).await.expect("the second step");
+    server.pass(60 * SECOND).await.expect("the timers");
     let (task, _) = task_and_events(&server, &id).await;
     assert_eq!((&task["priority"], &task["status"]), (&json!("high"), &json!("pending")), "no step lowers a priority");
     assert_eq!(
         (&task["assignee_id"], &task["claimed_by"], &task["escalated"]),
         (&json!(HELPER), &json!(null), &json!(2))
     );
-    server.pass(60 * SECOND).await.expect("the third step");
+    server.pass(60 * SECOND).await.expect("the timers");
     let (task, _) = task_and_events(&server, &id).await;
     assert_eq!(
         (&task["assignee_id"], &task["escalated"]),
         (&json!(owner), &json!(3)),
         "the owner gets the task of an agent who has left"
     );
-    server.pass(86_400 * SECOND).await.expect("a day later");
+    server.pass(86_400 * SECOND).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["assignee_type"], &task["assignee_id"]), (&json!("user"), &json!(owner)));
     assert_eq!((&task["priority"], types.len()), (&json!("urgent"), 7));
@@ -136,7 +136,8 @@ async fn each_escalation_step_is_taken_once_with_two_servers_and_after_a_restart
     let store = Store::connect("mem://").await.expect("a store");
     let engines = [engine(store.share(), &clock).await, engine(store.share(), &clock).await];
     let key = engines[0].first_start(None).await.expect("a start").expect("an empty store").key;
-    let clients = [enter(&engines[0], &key).await.expect("one"), enter(&engines[1], &key).await.expect("two")];
+    let clients =
+        [enter(&engines[0], &key).await.expect("a workspace"), enter(&engines[1], &key).await.expect("a workspace")];
     let step =
         |after: i64| Stored::from(Object::from_iter([("after", Stored::Int(after)), ("priority", "high".into())]));
     let review = Object::from_iter([("escalate", Stored::from(vec![step(10), step(20), step(3_600)]))]);
@@ -251,7 +252,7 @@ async fn leases_expire_on_time_after_the_clock_was_set_back() {
     let id = task(&server, DRAFTER).await;
     server.clock.advance(-3_600 * SECOND);
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 60})).await;
-    server.pass(60 * SECOND).await.expect("the lease ends");
+    server.pass(60 * SECOND).await.expect("the timers");
     let (task, types) = task_and_events(&server, &id).await;
     assert_eq!((&task["status"], &task["attempt"]), (&json!("pending"), &json!(2)));
     assert_eq!(types.last().map(String::as_str), Some("task.expired"));

@@ -26,7 +26,7 @@ pub async fn first_workspace(server: &Server) -> String {
     server.workspace("owner").await.expect("the workspace").reader.record().id.to_string()
 }
 
-/// Returns a token of a user for a session other than the session of the user's usual token.
+/// Returns a token of a user for a second session.
 pub fn other_session(name: &str) -> String {
     let mut claims = claims_of(name);
     claims["session_id"] = json!(format!("another session of {name}"));

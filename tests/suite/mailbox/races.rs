@@ -41,8 +41,8 @@ struct Pair {
 /// The rule for decisions of a key on output that the same key has delivered.
 #[derive(Clone, Copy)]
 enum OwnDeliveries {
-    /// Such decisions are allowed. In these races, one key creates the tasks, delivers the output and approves the
-    /// output.
+    /// A key may decide on its own output. In races with this rule, one key creates the tasks, delivers the output and
+    /// approves the output.
     Decided,
     Refused,
 }
@@ -72,7 +72,7 @@ impl Pair {
         let store = Store::connect("mem://").await.expect("a store");
         let (one, two) = (engine(store.share(), &clock, own).await, engine(store.share(), &clock, own).await);
         let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
-        let clients = [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")];
+        let clients = [enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace")];
         Pair { clock, clients, engines: vec![one, two] }
     }
 
@@ -95,7 +95,7 @@ impl Pair {
 
     async fn of_secret(&self, secret: &str) -> [Handles; 2] {
         let (first, last) = (&self.engines[0], &self.engines[self.engines.len() - 1]);
-        [enter(first, secret).await.expect("one"), enter(last, secret).await.expect("two")]
+        [enter(first, secret).await.expect("a workspace"), enter(last, secret).await.expect("a workspace")]
     }
 
     /// Creates an article, and a task whose approval changes the article.
@@ -183,7 +183,7 @@ async fn approve_against(pair: &Pair, other: TaskCommand) {
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let [first, second] =
             order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), command(place))));
-        let mut outcomes = [first.await.expect("done"), second.await.expect("done")];
+        let mut outcomes = [first.await.expect("no panic"), second.await.expect("no panic")];
         if order == [1, 0] {
             outcomes.swap(0, 1);
         }
@@ -205,8 +205,8 @@ async fn claim_against_claim(pair: &Pair) {
                 work(client, task, agent, AgentAction::Claim { seconds: LEASE_S, instance: None }).await
             })
         });
-        let [first, second]: [_; 2] = claims.collect::<Vec<_>>().try_into().expect("two");
-        let winner = one_won([first.await.expect("done"), second.await.expect("done")], round);
+        let [first, second]: [_; 2] = claims.collect::<Vec<_>>().try_into().expect("two claims");
+        let winner = one_won([first.await.expect("no panic"), second.await.expect("no panic")], round);
         assert_eq!(pair.count(&task, &["task.claimed"]).await, 1);
         let found = pair.clients[1].reader.task(&task).await.expect("the task");
         let holder = found.state.get("claimed_by").and_then(|agent| agent.as_str());
@@ -228,7 +228,7 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
             tokio::task::yield_now().await;
         }
         pair.clock.advance(LEASE_S * 1_000);
-        let outcome = completing.await.expect("done");
+        let outcome = completing.await.expect("no panic");
         for client in &pair.clients {
             // Reads the task on each server, so that each server applies the events of the other server.
             client.reader.task(&task).await.expect("the task");
@@ -270,12 +270,12 @@ async fn approve_against_a_change(pair: &Pair) {
             0 => {
                 let approving = tokio::spawn(act(approver, task.clone(), APPROVE));
                 let changing = tokio::spawn(change(person, article.clone()));
-                (approving.await.expect("done"), changing.await.expect("done"))
+                (approving.await.expect("no panic"), changing.await.expect("no panic"))
             }
             _ => {
                 let changing = tokio::spawn(change(person, article.clone()));
                 let approving = tokio::spawn(act(approver, task.clone(), APPROVE));
-                (approving.await.expect("done"), changing.await.expect("done"))
+                (approving.await.expect("no panic"), changing.await.expect("no panic"))
             }
         };
         changed.expect("a person is not refused");
@@ -319,12 +319,12 @@ async fn approve_own_output(pair: &Pair) {
         let complete = AgentAction::Complete { drafts: vec![draft(&article)], message: None, unreviewed: false };
         let completing = tokio::spawn(work(worker[0].clone(), task.clone(), DRAFTER, complete));
         let approving = tokio::spawn(act(worker[1].clone(), task.clone(), APPROVE));
-        completing.await.expect("done").expect("delivered");
-        refused(approving.await.expect("done"), round);
+        completing.await.expect("no panic").expect("delivered");
+        refused(approving.await.expect("no panic"), round);
         let own = tokio::spawn(act(worker[round % 2].clone(), task.clone(), APPROVE));
         let others = tokio::spawn(act(other[1 - round % 2].clone(), task.clone(), APPROVE));
-        refused(own.await.expect("done"), round);
-        others.await.expect("done").expect("another user approves");
+        refused(own.await.expect("no panic"), round);
+        others.await.expect("no panic").expect("another user approves");
         assert_eq!(pair.count(&task, &["task.approved"]).await, 1, "round {round}");
         assert_eq!(pair.count(&article, &["article.updated"]).await, 1, "round {round}");
     }

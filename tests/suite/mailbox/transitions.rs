@@ -41,7 +41,7 @@ impl Table {
         let columns = lines.next().expect("a head").split_off(1);
         let rows = lines.skip(1).map(|mut cells| {
             let found = cells.split_off(1);
-            assert_eq!(found.len(), columns.len(), "{cells:?}");
+            assert_eq!(found.len(), columns.len(), "cells of the row {cells:?}");
             (cells.remove(0), columns.iter().cloned().zip(found).collect())
         });
         Table { rows: rows.collect(), columns }
@@ -54,7 +54,7 @@ fn the_table_has_every_status_and_every_action() {
     for heading in ["People", "Agents and creators", "Scripted agents and time"] {
         let table = Table::read(heading);
         for status in Status::VARIANTS {
-            assert!(table.rows.iter().any(|(row, _)| row == status.name()), "{heading}: {}", status.name());
+            assert!(table.rows.iter().any(|(row, _)| row == status.name()), "{heading}: no row for {}", status.name());
         }
         done.extend(table.columns.iter().map(|column| column.trim_end_matches('*').to_owned()));
     }
@@ -62,9 +62,9 @@ fn the_table_has_every_status_and_every_action() {
     let agents = Verb::VARIANTS.iter().copied().map(Act::Agent);
     let times = [Deadline::Overdue, Deadline::Escalate].map(Act::Time);
     for act in people.chain(agents).chain(times).chain([Act::AssigneeLeft]) {
-        assert!(done.iter().any(|column| column == act.name()), "{}", act.name());
+        assert!(done.iter().any(|column| column == act.name()), "no column for {}", act.name());
     }
-    assert_eq!(Deadline::VARIANTS.len(), 4, "`later` is a lease that ends and a deferral that is over");
+    assert_eq!(Deadline::VARIANTS.len(), 4, "the column `later` covers only leases and deferrals");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,18 +138,18 @@ async fn check(
     let (_, after) = get(server, &format!("/mailbox/{id}")).await;
     let wrong = match expected {
         "409" => refused_otherwise(row, people, column, &(status, answer.clone()), &before, &after),
-        next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("to be {next}")),
+        next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("the status {next}")),
     };
     // The task must list the same allowed actions as the table.
     let difference =
-        wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
+        wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other allowed actions".into()));
     failures
         .extend(difference.map(|wrong| {
             format!("{row}, {column}: expected {wrong}, found {status} {answer} and {}", after["status"])
         }));
 }
 
-/// Returns a description of the difference if an error response is not the expected one.
+/// Returns the expected result if the error response differs, or if the rejected request changed the task.
 fn refused_otherwise(
     row: &str,
     people: &BTreeMap<String, String>,
@@ -180,7 +180,7 @@ fn refused_otherwise(
     if *status != 409 || *answer != expected {
         return Some(format!("409 {expected}"));
     }
-    (before != after).then(|| "nothing to change".into())
+    (before != after).then(|| "no change".into())
 }
 
 /// Returns the actions that the table allows people, in their usual order.
@@ -199,7 +199,7 @@ async fn statuses_after_an_hour_match_the_table() {
         bring(&server, &id, DRAFTER, row).await;
         tasks.push((id, row, &cells["later"]));
     }
-    server.pass(3_600_000).await.expect("an hour later");
+    server.pass(3_600_000).await.expect("the timers");
     let mut failures = Vec::new();
     for (id, row, expected) in tasks {
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
@@ -226,7 +226,7 @@ async fn overdue_tasks_match_the_table() {
             tasks.push((id, row, column, &cells[column]));
         }
     }
-    server.pass(20_000).await.expect("the time that both wait for");
+    server.pass(20_000).await.expect("the timers");
     for (id, row, column, expected) in tasks {
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
         let is_open = after["resolution"].is_null();

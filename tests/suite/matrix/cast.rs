@@ -143,7 +143,7 @@ impl Cast {
                 && (body["code"].is_string() || body["code"].is_i64())
                 && body["request_id"].as_str() == request_id.as_deref();
             if !has_shape {
-                return Err(format!("{status} has no error of the common shape: {text}"));
+                return Err(format!("the response {status} does not have the common format of errors: {text}"));
             }
         }
         let code = body["code"].as_str().unwrap_or_default().to_owned();

@@ -81,7 +81,8 @@ async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), Test
     Ok(())
 }
 
-/// Checks that a query returns the same rows or the same error with all options.
+/// Checks that a query returns the same rows or the same error with all options. Also checks the previews of the query,
+/// and that moving filters does not change the rows.
 async fn compare(workspace: &Handles, pipeline: &Value, executions: &[Execution]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in executions {
@@ -213,7 +214,7 @@ fn send_query(handle: &Handle, server: &Server, pipeline: &serde_json::Value) ->
         .content_type("application/json")
         .body(body.clone());
     let status = handle.block_on(server.call(request)).status().as_u16();
-    prop_assert!(matches!(status, 200 | 400), "{} for {}", status, body);
+    prop_assert!(matches!(status, 200 | 400), "status {} for {}", status, body);
     Ok(())
 }
 

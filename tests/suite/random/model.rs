@@ -1,6 +1,6 @@
 //! Compares pipelines over the states of a workspace with the same pipelines over `$documents`, which contains the
 //! states of a model. Both return the same rows, before and after a restart. A list of aggregates has as many items as
-//! a pipeline counts.
+//! the model has states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -175,7 +175,8 @@ fn pairs(model: &Model) -> Vec<Pair> {
     pairs
 }
 
-/// Returns a pipeline over a type. `before` is the filter before `$fold`, and `meant` is the same filter over rows.
+/// Returns a pair of pipelines over a type. `before` is the filter before `$fold`, and `meant` is the same filter over
+/// rows.
 fn pair(aggregate_type: &str, before: Value, rows: &Value, meant: Value, tail: &[Value]) -> Pair {
     let own_type = json!({"$match": {"$and": [{"aggregate_type": aggregate_type}, before]}});
     let states = [own_type, json!({"$fold": {}})].into_iter().chain(tail.iter().cloned()).collect();
@@ -189,7 +190,7 @@ async fn rows_of(workspace: &Handles, pipeline: &Value) -> Result<Vec<Value>, Te
     answer.rows.iter().map(|row| serde_json::to_value(row).map_err(failed)).collect()
 }
 
-/// Checks all pipelines, and that a list of aggregates has as many items as a pipeline counts.
+/// Checks all pipelines, and that a list of aggregates has as many items as the model has states.
 async fn check(workspace: &Handles, model: &Model, when: &str) -> Result<(), TestCaseError> {
     for Pair { states, documents } in pairs(model) {
         let (found, expected) = (rows_of(workspace, &states).await?, rows_of(workspace, &documents).await?);
@@ -268,7 +269,7 @@ async fn define(workspace: &Handles, keeps_greatest: bool) -> Result<(), TestCas
     Ok(())
 }
 
-/// Generates a value for the field `mail`: mostly a text, or no value, or a value of another type.
+/// Generates a value for the field `mail`: mostly a text, sometimes null or a value of another type.
 fn mail() -> impl Strategy<Value = Value> {
     prop_oneof![
         6 => prop::sample::select(vec!["a", "b", "c", "ab"]).prop_map(Value::from),

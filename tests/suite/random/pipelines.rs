@@ -56,7 +56,7 @@ fn regular(pattern: Value) -> Value {
     object([("$regularExpression", object([("pattern", pattern), ("options", "i".into())]))])
 }
 
-/// Generates a test of one field.
+/// Generates a condition on one field.
 fn test() -> impl Strategy<Value = Value> {
     let compared = prop::sample::select(vec!["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
     let operand = prop_oneof![3 => number(), 2 => text(), 2 => value(), 1 => decimal(), 1 => date_text()];

@@ -1,4 +1,4 @@
-//! Generates random `$setWindowFields`. Columns can provide the inputs of most of these stages.
+//! Generates random `$setWindowFields` stages. Columns can provide the inputs of most of these stages.
 
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn output() -> impl Strategy<Value = Value> {
     prop_oneof![3 => accumulator, 1 => of_order]
 }
 
-/// Generates a `$setWindowFields`, sometimes with a projection before it and a grouping or a projection after it.
+/// Generates a `$setWindowFields`, sometimes after a stage that changes fields or before a grouping or a projection.
 pub fn stages() -> impl Strategy<Value = Vec<Value>> {
     let key = prop_oneof![3 => reference(), 1 => expression(), 1 => Just(Value::from("$z"))];
     let partition = prop::option::of(key);

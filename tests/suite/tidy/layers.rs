@@ -12,7 +12,7 @@ use super::tables::{ENGINE, Layer, PLUGINS, SERVER};
 
 /// The crates: the folder of the sources, and the layers.
 const CRATES: [(&str, &[Layer]); 3] = [("engine/src", ENGINE), ("plugins/src", PLUGINS), ("server/src", SERVER)];
-/// The crate whose layers may be required to be pure.
+/// The crate that contains the pure layers.
 const PURE_CRATE: &str = "engine/src";
 /// The names of root modules: `lib` for a library, and `main` for a program.
 const ENTRIES: [&str; 2] = ["lib", "main"];
@@ -20,7 +20,7 @@ const ENTRIES: [&str; 2] = ["lib", "main"];
 const MAX_CYCLE_LEN: usize = 3;
 /// The layers in which no more than two files may form a cycle.
 const PAIRS_ONLY: [&str; 2] = ["append", "state"];
-/// The layers that must be pure.
+/// The layers that must be pure: without input and output, clocks, random numbers and asynchronous code.
 const PURE: [&str; 3] = ["model", "pipeline", "resident"];
 /// The names that pure layers must not use.
 const IMPURE: [&str; 7] = ["tokio", "Instant::now", "SystemTime", "rand", "std::fs", "std::net", "now_v7"];
@@ -113,7 +113,7 @@ fn every_file_is_in_a_layer_and_every_layer_has_files() {
                 Some(layer) => {
                     empty.remove(layer);
                 }
-                None => failures.push(krate.at(source, 1, "is in no layer")),
+                None => failures.push(krate.at(source, 1, "the file is in no layer")),
             }
         }
         failures.extend(empty.into_iter().map(|layer| format!("{}: the layer {layer} has no files", krate.folder)));
@@ -131,7 +131,7 @@ fn layers_depend_in_one_direction() {
             for (line, module) in krate.named(source) {
                 let named = krate.layer_of(module).unwrap_or("the root of the crate");
                 if named != own && !allowed.contains(&named) {
-                    failures.push(krate.at(source, line, &format!("{own} names {named}")));
+                    failures.push(krate.at(source, line, &format!("the layer {own} must not name {named}")));
                 }
             }
         }
@@ -162,7 +162,7 @@ fn files_form_no_large_cycle() {
             let has_pairs_only = layers.iter().flatten().any(|layer| PAIRS_ONLY.contains(layer));
             let max_len = if has_pairs_only { 2 } else { MAX_CYCLE_LEN };
             if layers.len() > 1 || cycle.len() > max_len {
-                failures.push(format!("{}: a cycle of {}", krate.folder, cycle.join(", ")));
+                failures.push(format!("{}: the files {} form a cycle", krate.folder, cycle.join(", ")));
             }
         }
     }
@@ -183,7 +183,7 @@ fn impl_blocks_are_near_the_definition_of_their_type() {
                 let is_inside =
                     source.module.starts_with(module) || (!around.is_empty() && source.module.starts_with(around));
                 if !is_inside || krate.layer_of(&source.module) != krate.layer_of(module) {
-                    failures.push(krate.at(source, *line, &format!("adds to {}", path.join("::"))));
+                    failures.push(krate.at(source, *line, &format!("{} is defined too far away", path.join("::"))));
                 }
             }
         }
@@ -199,10 +199,10 @@ fn pure_layers_use_no_io_time_or_randomness() {
         let Some(top) = source.module.first().filter(|top| PURE.contains(&top.as_str())) else { continue };
         for (line, path) in &source.imports.paths {
             let found = IMPURE.iter().filter(|impure| names(path, impure));
-            failures.extend(found.map(|impure| krate.at(source, *line, &format!("{top} names {impure}"))));
+            failures.extend(found.map(|impure| krate.at(source, *line, &format!("pure layer {top} names {impure}"))));
         }
         let lines = source.imports.asynchronous.iter();
-        failures.extend(lines.map(|line| krate.at(source, *line, &format!("{top} is asynchronous"))));
+        failures.extend(lines.map(|line| krate.at(source, *line, &format!("pure layer {top} is asynchronous"))));
     }
     all_well(failures);
 }
@@ -223,9 +223,9 @@ fn impure_names_are_recognized() {
     for found in
         ["std::fs::read", "std::fs", "Uuid::now_v7", "uuid::Uuid::now_v7", "rand::random", "std::time::SystemTime"]
     {
-        assert!(IMPURE.iter().any(|impure| names(&path(found), impure)), "{found}");
+        assert!(IMPURE.iter().any(|impure| names(&path(found), impure)), "{found} is not recognized");
     }
     for other in ["std::fmt", "fastrand::Rng", "crate::rand::x", "std::time::Duration", "rand"] {
-        assert!(!IMPURE.iter().any(|impure| names(&path(other), impure)), "{other}");
+        assert!(!IMPURE.iter().any(|impure| names(&path(other), impure)), "{other} counts as impure");
     }
 }

@@ -14,7 +14,7 @@ use super::{imports, sources};
 const CHECKED: [&str; 3] = ["engine/src", "plugins/src", "server/src"];
 /// The endings of regular participles.
 const SUFFIXES: [&str; 3] = ["ed", "en", "ing"];
-/// Participles, and adjectives for a state, without one of these endings.
+/// Irregular participles, and adjectives for a state.
 const IRREGULAR: [&str; 39] = [
     "Begun", "Bound", "Bought", "Brought", "Built", "Caught", "Done", "Drawn", "Found", "Gone", "Grown", "Heard",
     "Held", "Kept", "Known", "Laid", "Led", "Left", "Lost", "Made", "Met", "Paid", "Rebuilt", "Resident", "Said",
@@ -109,7 +109,7 @@ fn types() -> BTreeMap<String, Vec<PathBuf>> {
             types.entry(name).or_default().push(file.clone());
         }
     }
-    assert!(types.len() > 1_000, "the types are elsewhere");
+    assert!(types.len() > 1_000, "only {} types were found", types.len());
     types
 }
 
@@ -146,7 +146,7 @@ fn a_word_of_the_glossary_names_one_type() {
     for word in GLOSSARY {
         let files = types.get(word).map(Vec::as_slice).unwrap_or_default();
         if files.len() != 1 {
-            failures.push(format!("{word} is defined in {} places: {}", files.len(), listed(files)));
+            failures.push(format!("{word} is defined in {} places; expected one: {}", files.len(), listed(files)));
         }
     }
     all_well(failures);

@@ -47,7 +47,7 @@ impl TokenClaims {
         begin..ms(self.exp).saturating_add(LEEWAY_MS)
     }
 
-    /// Returns the address in its normal form.
+    /// Returns the address in its normal form, or `None` if the token has no usable address.
     pub fn email(&self) -> Option<String> {
         Some(address::normal(text(&self.email)?)).filter(|email| email.contains('@'))
     }

@@ -77,7 +77,8 @@ impl Issuer {
         Ok(Issuer { name, audience, algorithms, verifier, trusts_email })
     }
 
-    /// Returns the claims of a token if its signature is valid. Does not check the token's validity period.
+    /// Returns the claims of a token if its signature, algorithm, issuer and audience are valid. Does not check the
+    /// token's validity period.
     pub async fn verify(&self, token: &str, now: i64) -> Result<TokenClaims, TokenRefusal> {
         let header = jsonwebtoken::decode_header(token).map_err(|error| TokenRefusal::Invalid(reason_of(&error)))?;
         if header.crit.is_some() {

@@ -58,7 +58,7 @@ pub struct VerificationKey {
 /// The reason why no key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingKey {
-    /// The issuer has no such key.
+    /// The issuer has no key for the token, or several keys fit a token without a key id.
     Unknown,
     /// The issuer's keys have never been fetched successfully.
     Unavailable,
@@ -69,7 +69,8 @@ impl KeySet {
         Arc::new(KeySet { url, fetch, known: Mutex::default(), fetching: tokio::sync::Mutex::default() })
     }
 
-    /// Returns the key that a token names. An unknown key triggers a fetch, at a limited rate.
+    /// Returns the key with this id, or without an id the only key for the algorithm. If the known keys do not contain
+    /// the key, fetches the issuer's keys first, at a limited rate.
     pub async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
@@ -83,7 +84,7 @@ impl KeySet {
         let set = self.clone();
         // The fetch runs in a separate task, so that it completes for other waiters even if this request is canceled.
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
-            tracing::error!(%error, "the task that fetches the keys of an issuer failed");
+            tracing::error!(%error, url = %self.url, "the task that fetches the keys of an issuer failed");
         }
         self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
             Some(_) => MissingKey::Unknown,

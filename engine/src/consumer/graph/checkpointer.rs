@@ -71,7 +71,8 @@ impl Checkpointer {
         &self.checkpoint.versions
     }
 
-    /// Sets the versions of plugins that process the events after the current position.
+    /// Sets the plugin versions that the next write stores. These versions process the events after the current
+    /// position.
     pub fn set_versions(&mut self, versions: Object) {
         self.new_versions = Some(versions);
     }

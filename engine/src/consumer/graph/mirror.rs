@@ -148,7 +148,8 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
                     show(state, std::iter::once((&id, Some(&*facts))));
                 }
                 Err(error) => {
-                    tracing::error!(%error, aggregate = %id, "skipped stored facts that cannot be read");
+                    let workspace = &*state.record.id;
+                    tracing::error!(%error, workspace, aggregate = %id, "skipped stored facts that cannot be read");
                 }
             }
         }

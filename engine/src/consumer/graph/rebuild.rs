@@ -76,7 +76,7 @@ struct Rebuild<'a> {
 /// Rebuilds the graph of a workspace. The old graph stays in use until the new graph is complete.
 ///
 /// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
-/// complete replaces the graph, and the other rebuild is dropped.
+/// complete replaces the graph, and the other rebuild fails.
 pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<RebuildOutcome> {
     let _one = slot.begin_rebuild()?;
     let claim = {
@@ -93,7 +93,8 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     match (result, dropped) {
         (Ok(rebuilt), Ok(())) => Ok(rebuilt),
         (Ok(rebuilt), Err(error)) => {
-            tracing::warn!(%error, "failed to delete the replaced graph; the next rebuild deletes it");
+            let workspace = &*state.record.id;
+            tracing::warn!(%error, workspace, "failed to delete the replaced graph; the next rebuild deletes it");
             Ok(rebuilt)
         }
         (Err(error), _) => Err(error),
@@ -137,7 +138,10 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
                 // the next worker compares the edges again.
                 match turn.settle_edges().await {
                     Ok(()) => turn.keep(),
-                    Err(error) => tracing::warn!(%error, "failed to compare the rebuilt edges with the definitions"),
+                    Err(error) => {
+                        let workspace = &*state.record.id;
+                        tracing::warn!(%error, workspace, "failed to compare the rebuilt edges with the definitions");
+                    }
                 }
                 let parked = rebuild.failed.len() as u64;
                 return Ok(RebuildOutcome { nodes, edges, parked, ..rebuild.rebuilt });

@@ -63,7 +63,8 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
         let append = Append { size_bytes, ..Append::decided("system".into(), decide) };
         match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
-                tracing::error!(%error, plugin = %about.name, "the agent of the plugin was rejected and gets no tasks");
+                let (workspace, plugin) = (&*state.record.id, &*about.name);
+                tracing::error!(%error, workspace, plugin, "the agent of the plugin was rejected and gets no tasks");
             }
             appended => drop(appended?),
         }

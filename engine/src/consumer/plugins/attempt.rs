@@ -79,7 +79,7 @@ impl RequestsAppends for Product {
 pub enum RetryPolicy<'a> {
     /// Retries a failed step later, so that no other plugin and no other event waits for it.
     Later(&'a Retries),
-    /// Retries a failed step immediately, as for a plugin whose failures are parked.
+    /// Retries a failed step immediately, as with `on_error = "park"`.
     AtOnce,
 }
 
@@ -196,7 +196,10 @@ impl Calls<'_> {
             let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
             let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
             let plugin = self.state.plugins.name(self.plugin);
-            tracing::info!(%plugin, steps = failed.len(), wait_ms = wait.as_millis(), "retrying failed steps");
+            let workspace = &*self.state.record.id;
+            tracing::info!(
+                workspace, %plugin, steps = failed.len(), wait_ms = wait.as_millis(), "retrying failed steps"
+            );
             tokio::time::sleep(wait).await;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();
             for (at, outcome) in failed.into_iter().zip(self.call(retried, hook, false).await) {

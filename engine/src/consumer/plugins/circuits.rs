@@ -61,8 +61,11 @@ impl Circuits {
 
     /// Records that an event opened a circuit.
     pub fn note_opened(&mut self, plugin: PluginIndex, event: &Arc<Event>) {
-        let name = self.state.plugins.name(plugin);
-        tracing::warn!(plugin = %name, event = %event.event_id, "plugin stopped: it failed for {FAILURES} aggregates in a row");
+        let (workspace, name) = (&*self.state.record.id, self.state.plugins.name(plugin));
+        tracing::warn!(
+            workspace, plugin = %name, event = %event.event_id,
+            "plugin stopped: it failed for {FAILURES} aggregates in a row"
+        );
         self.opened.push((plugin, event.clone()));
     }
 

@@ -30,7 +30,8 @@ use crate::state::leadership::Lead;
 /// The prefix of the actor of events that plugins request. Clients cannot choose an actor with this prefix.
 const ACTOR: &str = "plugin:";
 
-/// Returns the id of an event that a plugin derives from another event.
+/// Returns the id of an event that a plugin derives from another event. `maker` begins with the name of the plugin, and
+/// `number` distinguishes the events of one maker.
 pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{event_id}/{maker}/{number}").as_bytes()).to_string()
 }
@@ -89,7 +90,7 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The type and id that represent the workspace's owner in the id of a task. The user who is the owner may change.
+/// The type and id that represent the workspace's owner in the id of a task, because another user may become the owner.
 const OWNER: (&str, &str) = ("user", "owner");
 
 named!(TaskReason);
@@ -189,11 +190,11 @@ impl Dispatcher {
         Dispatcher { appender, lead }
     }
 
-    /// Appends all events that a plugin derived from one event, or none of these events. Returns the reason if the
-    /// events are rejected.
+    /// Appends all events that a plugin derived from one event, or none of these events. Skips existing events. Returns
+    /// the reason if the events are rejected.
     ///
-    /// Existing events are skipped. Events of a deleted aggregate are dropped, because a plugin must not restore a
-    /// deleted aggregate.
+    /// If an aggregate of the events is deleted, appends the events one by one and drops the events of the deleted
+    /// aggregate, because a plugin must not restore a deleted aggregate.
     pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         // The first of several events may delete the aggregate of the other events.
         let several = if events.len() > 1 { events.clone() } else { Vec::new() };

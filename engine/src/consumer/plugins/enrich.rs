@@ -68,7 +68,8 @@ fn step_of(context: &EventContext) -> CallSubject<'_> {
     CallSubject { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
 }
 
-/// Calls the hook `enrich` with an event and the aggregate after the event.
+/// Calls the hook `enrich` with an event and the aggregate after the event. Fails if the derived fields nest too deep,
+/// or if the weight of an edge is not a finite number.
 pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
     let enrich = EnrichInput { event: &context.event, aggregate: &context.after, definition: &context.definition };
     let mut done = plugin.enrich(&enrich)?;

@@ -78,7 +78,8 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
         }
     };
     let Err(failure) = called.make(worker, streams, LateCause::Time).await? else {
-        tracing::info!(plugin = %parked.id.plugin, step = %parked.id.text(), "retried step succeeded");
+        let workspace = &*state.record.id;
+        tracing::info!(workspace, plugin = %parked.id.plugin, step = %parked.id.text(), "retried step succeeded");
         worker.circuits.get_mut(called.plugin).succeeded();
         worker.parking.release(parked.id);
         worker.commit(worker.position()).await?;
@@ -89,12 +90,17 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
     let event_id = &called.context.event.event_id;
     let aggregate_id = called.aggregate_id();
     let step = CallSubject { event_id, aggregate_id: &aggregate_id };
+    let workspace = &*state.record.id;
     if parked.reason.retry_at.is_some() {
-        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step failed; will retry");
+        tracing::warn!(
+            workspace, plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step failed; will retry"
+        );
         worker.circuits.get_mut(called.plugin).postponed(step);
     } else {
         let Reason { attempts, .. } = parked.reason;
-        tracing::warn!(plugin = %parked.id.plugin, step = %parked.id.text(), attempts, %failure, "step parked");
+        tracing::warn!(
+            workspace, plugin = %parked.id.plugin, step = %parked.id.text(), attempts, %failure, "step parked"
+        );
         metric::STEPS_PARKED.add(&[&parked.id.plugin], 1);
         called.give_up(worker, &failure).await?;
         if worker.circuits.get_mut(called.plugin).failed(step) {

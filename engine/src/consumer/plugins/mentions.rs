@@ -35,7 +35,7 @@ struct MentionIndex {
 }
 
 impl Mentions {
-    /// Updates the index after an event.
+    /// Updates the index after an event. Discards the index if the label fields of the type have changed.
     pub fn observe(&mut self, before: Option<&Aggregate>, after: &Aggregate, definition: &Definition) {
         let Some(index) = &mut self.index else { return };
         if index.is_outdated(definition) {

@@ -117,8 +117,11 @@ impl ParkingBuffer {
             (parked.reason.kind, parked.reason.retry_at) = (CIRCUIT_OPEN.into(), retry_at);
             return self.add(plugin, parked);
         };
-        let name = self.state.plugins.name(plugin);
-        tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step failed; will retry");
+        let (workspace, name) = (&*self.state.record.id, self.state.plugins.name(plugin));
+        tracing::warn!(
+            workspace, plugin = %name, hook = hook.name(), event = %event.event_id, %failure,
+            "step failed; will retry"
+        );
         let mut parked = self.failed(plugin, hook, event, failure, calls);
         parked.reason.retry_at = retry_at;
         self.add(plugin, parked);
@@ -127,7 +130,10 @@ impl ParkingBuffer {
     /// Parks a step that failed after this many attempts.
     pub fn park(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) {
         let name = self.state.plugins.name(plugin).clone();
-        tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked");
+        let workspace = &*self.state.record.id;
+        tracing::warn!(
+            workspace, plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked"
+        );
         metric::STEPS_PARKED.add(&[&name], 1);
         let parked = self.failed(plugin, hook, event, failure, attempts);
         self.add(plugin, parked);

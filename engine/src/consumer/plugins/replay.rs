@@ -38,8 +38,8 @@ const PAGE: usize = 512;
 pub struct ReplayTally {
     /// The number of events for which the plugin was called, or, for a count, for which a replay would call the plugin.
     pub events: u64,
-    /// The number of failed calls. The step of each failed call stays parked, unless the plugin's `on_error` ignores
-    /// failures.
+    /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
+    /// parked, unless the plugin's `on_error` ignores failures.
     pub failed: u64,
     /// The number of aggregates for which the plugin's facts changed.
     pub changed: u64,
@@ -54,7 +54,8 @@ pub struct ReplayTally {
 }
 
 impl ReplayTally {
-    /// Adds the counts of another hook's replay over the same events.
+    /// Returns the sums of these counts and the counts of another hook's replay over the same events. `events` is the
+    /// larger of the two numbers, because both hooks were called for the same events.
     pub fn with(&self, other: &ReplayTally) -> ReplayTally {
         ReplayTally {
             events: self.events.max(other.events),
@@ -240,6 +241,7 @@ impl PluginReplay<'_> {
             let done = match appended {
                 Ok(()) => state.db.find_parked(&step).await?.map(|parked| parked.id),
                 Err(failure) => {
+                    self.tally.failed += 1;
                     self.worker.parking.park(self.plugin, Hook::Enrich, &event, failure, 1);
                     None
                 }

@@ -23,7 +23,8 @@ use crate::state::stream_pages::StreamPages;
 /// The number of tasks for which the plugin is called before the results are written.
 const PAGE: usize = 64;
 
-/// Calls the hook for each open task of the plugin's agent that an event after `from_position` gave to the agent.
+/// Calls the hook for each open or failed task that an event after `from_position` gave to the plugin's agent, and
+/// delivers the answers.
 pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<ReplayTally> {
     let state = worker.state.clone();
     let mut tally = ReplayTally::default();
@@ -70,7 +71,7 @@ pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Re
     Ok(count)
 }
 
-/// Records the result of the delivery of an answer.
+/// Releases the parked step of a delivered answer. If the answer was rejected, ends the task and parks the step.
 async fn settle(
     worker: &mut Worker,
     plugin: PluginIndex,
@@ -120,7 +121,7 @@ fn works_by(state: &State, agent: &str, plugin: &str) -> bool {
 }
 
 /// Returns the last event that made a task wait for its current agent. Returns `None` if there is no such event, or if
-/// its position is not after the start of `positions`, or is after the end of `positions`.
+/// the event's position is outside `positions`. The start of `positions` is excluded.
 async fn asked(
     state: &State,
     id: &AggregateId,

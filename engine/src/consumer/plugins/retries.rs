@@ -14,7 +14,7 @@ use crate::store::workspace::parked::{ParkedStep, StepId};
 
 /// The waits before the retries of a step, in milliseconds. A step that fails after the last wait stays parked.
 const WAITS_MS: [i64; 5] = [1_000, 4_000, 16_000, 64_000, 256_000];
-/// The maximum number of a plugin's steps that wait for a retry. Further failed steps are parked.
+/// The maximum number of a plugin's steps that wait for a retry. Further failed steps are parked without a retry.
 pub const MAX_WAITING: usize = 2_000;
 
 /// Returns the time of the next retry of a step after `calls` calls, or `None` after the last retry. A step that was

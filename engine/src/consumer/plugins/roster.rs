@@ -20,7 +20,7 @@ pub struct Roster {
     /// The id of the agent to which each open task is assigned, by the id of the task.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The enabled plugins that have an agent. An agent of another plugin gets no work.
+    /// The enabled plugins that have an agent. An agent whose plugin is not in this set gets no work.
     plugins: FxHashSet<Arc<str>>,
     /// The lists of agents that hooks receive, built on demand. There is one list of all agents that get work, and one
     /// list for each set of traits that a type has.

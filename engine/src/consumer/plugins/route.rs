@@ -59,7 +59,7 @@ impl Input for PreparedRoute {
     }
 }
 
-/// Calls the hook `route`.
+/// Calls the hook `route`. Fails if an assignment is invalid.
 pub fn call(plugin: &dyn Plugin, input: &PreparedRoute) -> Outcome<Vec<Assignment>> {
     let assigned = plugin.route(&RouteInput {
         event: &input.context.event,
@@ -198,7 +198,8 @@ impl Router {
         Ok(())
     }
 
-    /// Appends the tasks of a plugin's assignments. Returns the reason if the tasks are rejected.
+    /// Appends the tasks of a plugin's assignments one by one, if all assignees can get tasks. Returns the reason of
+    /// the first rejection.
     pub async fn assign(
         &mut self,
         plugin: PluginIndex,

@@ -139,7 +139,7 @@ pub fn subject(task: &EventContext) -> Option<Arc<str>> {
     Task::new(&task.after).subject().map(Arc::from)
 }
 
-/// Calls the hook `work`.
+/// Calls the hook `work`. Fails if an artifact of the output is invalid.
 pub fn call(plugin: &dyn Plugin, input: &PreparedWork) -> Outcome<Product> {
     let product = plugin.work(&WorkInput {
         task: &input.task,

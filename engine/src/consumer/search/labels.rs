@@ -18,7 +18,7 @@ pub async fn follow(state: Arc<State>, mut stopped: StopSignal) {
         if behind {
             let kept = state.clone();
             behind = tokio::task::spawn_blocking(move || kept.keep_labels()).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "failed to index labels");
+                tracing::error!(%error, workspace = %state.record.id, "failed to index labels");
                 false
             });
         }

@@ -21,7 +21,10 @@ pub async fn follow(state: Arc<State>, db: Database, mut stopped: StopSignal) {
         match vectors.step(state.labelled(), &db).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "failed to embed labels; will retry");
+                tracing::warn!(
+                    workspace = %state.record.id, error = &error as &dyn std::error::Error,
+                    "failed to embed labels; will retry"
+                );
                 wait = (wait * 2).min(MAX_RETRY_DELAY);
                 crate::consumer::follow::rest(&mut stopped, wait).await;
                 continue;

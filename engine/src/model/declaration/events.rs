@@ -1,5 +1,5 @@
 //! The declared events of a type, with the fields of their payloads. The declarations inform readers of the schema. A
-//! type that rejects unknown fields accepts the declared fields in the payload of the event.
+//! type that rejects unknown fields accepts the declared fields in the payloads of these events.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Checks that the options of a field are compatible with each other and with the type of the field. An incompatible
-//! option would have no effect.
+//! option would have no useful effect.
 
 use crate::model::definition::{Field, FieldType, Fold};
 use crate::model::excerpt::excerpt;
@@ -64,7 +64,7 @@ mod tests {
         let body = format!(r#"{{"type_name": "note", "fields": [{field}]}}"#);
         let body = json::parse(body.as_bytes()).expect("JSON");
         let patterns = Patterns::default();
-        parse_exported(&body, &patterns).expect("an export may have it");
+        parse_exported(&body, &patterns).expect("an export may have contradictory options");
         let violations = parse(&body, &patterns).map(|_| Vec::new()).unwrap_or_else(|violations| violations);
         violations.into_iter().map(|violation| violation.pointer).collect()
     }

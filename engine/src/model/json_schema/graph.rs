@@ -324,7 +324,7 @@ fn check_levels(schema: &Value) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Returns whether a member with this name is an identifier. `id` is an identifier only in drafts 3 and 4.
+/// Returns whether a member with this name and value is an identifier. `id` is an identifier only in drafts 3 and 4.
 fn is_identifier(name: &str, value: &Value, root: &Value) -> bool {
     let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let is_early = ["draft-03", "draft-04"].iter().any(|early| draft.contains(early));

@@ -185,7 +185,7 @@ mod tests {
     fn references_that_multiply_evaluations_are_rejected_before_resolution() {
         assert!(reason(&levels(12, 2)).contains("evaluations"));
         assert!(reason(&levels(29, 2)).contains("nested"));
-        let schema = Schema::compile(&levels(6, 2)).expect("few enough");
+        let schema = Schema::compile(&levels(6, 2)).expect("a schema with few evaluations");
         assert_eq!(schema.violations(&json!("text")), []);
         assert_eq!(schema.violations(&json!(1)).len(), MAX_VIOLATIONS);
         assert!(reason(&levels(graph::MAX_NESTED, 1)).contains("nested"));

@@ -24,8 +24,8 @@ const MAX_INSTRUCTIONS: usize = 20_000;
 /// The size of the state cache of each part of a pattern, in bytes.
 const STATE_CACHE_BYTES: usize = 128 << 10;
 
-/// A pattern with one engine for each limit in [`STEP_LIMITS`]. An engine is built for the first search that uses its
-/// limit.
+/// A pattern with one engine for each limit in [`STEP_LIMITS`]. The engine with the lowest limit is built at once. Each
+/// other engine is built for the first search that uses its limit.
 pub struct BacktrackingPattern {
     pattern: String,
     options: String,

@@ -269,7 +269,7 @@ mod tests {
             let linear = linear(pattern);
             for text in texts {
                 for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
-                    let span = linear.span::<()>(text, from, &|_| Ok(())).expect("no budget");
+                    let span = linear.span::<()>(text, from, &|_| Ok(())).expect("a search without a budget");
                     let found =
                         linear.whole.find(Input::new(text).range(from..)).map(|found| (found.start(), found.end()));
                     assert_eq!(span, found, "{pattern} in {text:?} from {from}");

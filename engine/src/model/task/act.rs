@@ -31,7 +31,7 @@ pub enum Action {
     /// Answers the question of the agent.
     Answer,
     Assign,
-    /// Gives a failed task back to its assignee.
+    /// Makes a failed task pending again.
     Retry,
     Read,
     Unread,

@@ -74,7 +74,8 @@ impl From<Vec<Violation>> for EditRefusal {
 pub enum EffectConflict {
     /// The payload of the effect does not contain the changed content.
     Absent,
-    /// Several parts of the payload equal the previous content, at these JSON pointers.
+    /// Several parts of the payload equal the previous content. Contains the JSON pointers of the first
+    /// [`MAX_PLACES`] parts.
     Several(Vec<String>),
 }
 
@@ -153,7 +154,7 @@ fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[O
         let is_twice = earlier.any(|(other, its)| other.before.is_some_and(is_replaced) || is_taken(its));
         if is_twice || current.iter().any(|other| is_taken(other) && !is_replaced(other)) {
             let name = entry.get("name").map(excerpt).unwrap_or_default();
-            let message = format!("another artifact of the request or of the task has the name {name}");
+            let message = format!("the request changes the artifact {name} twice, or another artifact has this name");
             return Err(vec![Violation { pointer: format!("/artifacts/{number}/name"), message }]);
         }
     }

@@ -49,7 +49,7 @@ fn read(value: &Value, violations: &mut Violations) -> Vec<EscalationStep> {
     for (index, item) in items.iter().enumerate() {
         let at = format!("/{index}");
         let Some(object) = item.as_object() else {
-            violations.add(at, "expected an object {after, to, priority}");
+            violations.add(at, format!("expected an object {{after, to, priority}}, found {}", item.type_name()));
             continue;
         };
         let Some(step) = step(object, &at, violations) else { continue };
@@ -67,7 +67,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
     let after_ms = field("after").and_then(after_ms);
     if after_ms.is_none() {
         let message =
-            "expected a time after the due date: seconds, such as 3600, or a duration, such as 30m, 2h, 1d or PT2H";
+            "expected 1 second to 10 years after the due date, in seconds or as a duration such as 30m, 2h or PT2H";
         violations.add(format!("{at}/after"), message);
     }
     let to = match field("to").map(assignee) {

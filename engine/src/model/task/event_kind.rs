@@ -34,7 +34,7 @@ pub enum TaskEvent {
     Released,
     Expired,
     Failed,
-    /// A person gave a failed task back to its assignee.
+    /// A person made a failed task pending again.
     Retried,
     Canceled,
     /// The due date has passed.

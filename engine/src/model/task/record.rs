@@ -230,7 +230,7 @@ impl<'a> Task<'a> {
         LISTED_BYTES + shown.iter().filter_map(|name| self.get(name)).map(Value::size_bytes).sum::<usize>()
     }
 
-    /// Returns whether an approval of the current artifacts would append events.
+    /// Returns whether at least one of the current artifacts has an effect.
     pub fn has_effects(&self) -> bool {
         self.current_artifacts().iter().any(|artifact| artifact.get("effect").is_some_and(|effect| !effect.is_null()))
     }

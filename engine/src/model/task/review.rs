@@ -85,7 +85,7 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
     let mut violations = Violations::default();
     let Some(review) = metadata.get("review").filter(|review| !review.is_null()) else { return Vec::new() };
     let Some(settings) = review.as_object() else {
-        violations.add(AT, "expected an object");
+        violations.add(AT, format!("expected an object, found {}", review.type_name()));
         return violations.into_vec();
     };
     let given = |name: &str| settings.get(name).filter(|value| !value.is_null());

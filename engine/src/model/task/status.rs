@@ -16,7 +16,7 @@ pub enum Status {
     InProgress,
     /// The agent has asked for input.
     InputRequired,
-    /// Output has been delivered and awaits a decision.
+    /// The agent has delivered output or replied, and a person must decide.
     Review,
     /// A person has asked a question, requested changes, or answered the agent's question.
     AwaitingReply,

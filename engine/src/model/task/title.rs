@@ -1,4 +1,4 @@
-//! The maximum length of task titles, which applies to clients, plugins and the program.
+//! Limits the length of task titles from clients, plugins and the program.
 
 use std::sync::Arc;
 

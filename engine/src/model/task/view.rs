@@ -233,7 +233,7 @@ pub struct TimelineView {
     pub status: Option<Status>,
     pub messages: Vec<Arc<str>>,
     pub artifacts: Vec<Arc<str>>,
-    /// The other fields of the payload, except fields for internal use.
+    /// The payload without the status, the messages, the artifacts and the fields for internal use.
     pub detail: Object,
 }
 
@@ -302,7 +302,7 @@ pub struct StaleEffect {
     pub expected_version: u64,
     pub current_version: u64,
     /// The fields that differ, each with `was` and `now`. `None` if the aggregates of the effects have too many events
-    /// to compare, or if the differences of the other effects already reach the size limit.
+    /// to compare, or if this difference and the differences of the preceding effects together exceed the size limit.
     pub difference: Option<Object>,
 }
 

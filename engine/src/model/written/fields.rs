@@ -46,7 +46,7 @@ impl WrittenFields {
         self.0.iter().position(|(field, ..)| **field == *name)
     }
 
-    /// Copies the value of an existing field from another object.
+    /// Copies the value of a field from another object. Does nothing if one of the two objects lacks the field.
     pub fn copy(&mut self, name: &str, from: &Object) {
         let Some(slot) = self.position(name).and_then(|index| self.0.get_mut(index)) else { return };
         let Some(place) = from.index_of(name) else { return };

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_serialized_as_written() {
+    fn numbers_that_doubles_do_not_represent_are_serialized_as_written() {
         let exact = [
             r#"{"id":18446744073709551616}"#,
             r#"{"id":9223372036854775808,"next":-9223372036854775809}"#,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_value_discards_the_written_number_of_its_field() {
+    fn replacing_a_value_discards_its_written_number_and_removing_a_field_discards_all() {
         let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
         object.insert("a", 1.5);
         object.insert("c", 2);

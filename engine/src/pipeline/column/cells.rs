@@ -113,7 +113,8 @@ impl Cells {
         }
     }
 
-    /// Writes a value that has the type of the cells. Returns `None` for a value of another type.
+    /// Writes a value and returns the kind of its cell. Returns `None` if the type of the cells cannot represent the
+    /// value.
     pub fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<CellKind> {
         match (self, value) {
             (Cells::Ints(cells), Value::Int(number)) => put(cells, row, *number),

@@ -77,8 +77,8 @@ impl Column {
     }
 }
 
-/// Returns whether a column can be kept for a path. The path must lead into the state or into a field that describes
-/// the aggregate, and may have at most 256 bytes.
+/// Returns whether a column can be kept for a path. The path may have at most 256 bytes, and must not lead into the
+/// traits, the facts or the events of the aggregate.
 pub fn can_keep(path: &str) -> bool {
     const NONE_OF: [&str; 4] = ["", "_traits", "_facts", "_events"];
     path.len() <= 256 && !NONE_OF.contains(&path.split('.').next().unwrap_or_default())

@@ -105,7 +105,7 @@ impl Segment {
     }
 
     /// Returns whether the cell exists and its content equals `cell`, including the types of all values. An integer and
-    /// a double are different.
+    /// a double are different, and so are two objects that do not share their memory.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
         if row >= self.len {
             return false;
@@ -205,7 +205,8 @@ impl Segment {
     }
 }
 
-/// Returns whether two values are equal and have equal types at every level.
+/// Returns whether two values are equal and have equal types at every level. Two objects that do not share their memory
+/// count as different.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a == b,

@@ -11,7 +11,7 @@ use crate::pipeline::value::memory;
 pub struct InputValue {
     /// The value, or `None` if the field is missing.
     pub value: Option<Value>,
-    /// The maximum number of bytes of the value that were built for the query. The rest belongs to the source.
+    /// An upper limit for the bytes of the value that were built for the query. All other bytes belong to the source.
     pub built: usize,
 }
 

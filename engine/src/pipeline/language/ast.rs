@@ -144,8 +144,8 @@ pub struct Unwind {
     pub preserve: bool,
 }
 
-/// A `$bucket`: the grouping expression, the boundaries, the key of the bucket for all other values, and the computed
-/// fields.
+/// A `$bucket`: the grouping expression, the boundaries, the key of the bucket for values outside the boundaries, and
+/// the computed fields.
 #[derive(Debug)]
 pub struct Bucket {
     pub by: Expr,
@@ -193,7 +193,7 @@ pub struct Lookup {
     pub join: Option<(QueryPath, QueryPath)>,
     /// The variables of the sub-pipeline, each with the expression that computes its value from the local row.
     pub variables: Vec<(Arc<str>, Expr)>,
-    /// All variables that are visible to the sub-pipeline's expressions, in the order of their slots.
+    /// All variables that are visible to the sub-pipeline's expressions, the outermost first.
     pub names: Vec<Arc<str>>,
     pub pipeline: Pipeline,
     pub target: FieldPath,

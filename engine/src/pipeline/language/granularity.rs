@@ -67,7 +67,7 @@ impl Granularity {
         self.around(number).into_iter().rev().find(|candidate| *candidate < number).unwrap_or(number)
     }
 
-    /// Returns the numbers of the series in the decade of `number` and in its neighbors, ascending.
+    /// Returns the numbers of the series in the decade of `number` and in the adjacent decades, in ascending order.
     fn around(self, number: f64) -> Vec<f64> {
         let decade = number.log10().floor() as i32;
         (decade - 1..=decade + 1).flat_map(|decade| self.decade(decade)).collect()
@@ -75,7 +75,7 @@ impl Granularity {
 
     fn decade(self, decade: i32) -> Vec<f64> {
         let scaled = |number: &f64| match decade {
-            // Dividing by a power of ten is exact, but multiplying by the inverse of the power is not.
+            // Dividing by a power of ten rounds once. Multiplying by the inverse of the power would round twice.
             ..0 => number / 10f64.powi(-decade),
             0.. => number * 10f64.powi(decade),
         };

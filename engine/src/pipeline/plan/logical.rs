@@ -112,7 +112,7 @@ pub struct LookupStep {
     /// candidates again.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
-    /// All variables that are visible to the plan's expressions, in the order of their slots.
+    /// All variables that are visible to the plan's expressions, the outermost first.
     pub names: Vec<Arc<str>>,
     pub plan: LogicalPlan,
     pub target: FieldPath,

@@ -17,7 +17,7 @@ use crate::pipeline::run::windows::WindowsOperator;
 use crate::pipeline::source::scan::{EventScan, Read, Scan, StateScan, StateSource};
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// The state of lowering a plan.
+/// The settings for lowering a plan, and the scans that the lowering has produced.
 pub struct PlanLowering {
     /// The scans of the steps that are already lowered.
     pub scans: Vec<Scan>,
@@ -251,7 +251,8 @@ fn over_input(nodes: Vec<PlanNode>, owner: RowOwner, lowering: &mut PlanLowering
     Program { input: RowSource::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
-/// Adds a path to the columns that a program requests from its scan.
+/// Adds a path to the columns that a program requests from its scan, if the scan uses columns and a column can have the
+/// path.
 fn request_column(program: &Program, path: &Arc<str>, lowering: &mut PlanLowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())

@@ -22,8 +22,8 @@ impl Default for Options {
     }
 }
 
-/// The preferred source of states. If the preferred source does not contain the requested states, the pipeline reads
-/// from another source.
+/// The preferred source of states. If the preferred source does not contain the requested states, the pipeline folds
+/// the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceChoice {
     #[default]

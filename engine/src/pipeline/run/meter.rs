@@ -7,8 +7,8 @@ use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The measurements of an operator: the number of returned rows, and the elapsed time in microseconds. The time
-/// includes the preceding operators.
+/// The measurements of an operator: the number of returned rows, the elapsed time in microseconds, and whether the run
+/// read columns. The time includes the preceding operators.
 #[derive(Debug, Default)]
 pub struct OperatorMeter {
     rows: Cell<u64>,

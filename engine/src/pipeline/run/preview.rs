@@ -85,7 +85,7 @@ struct PreviewRun<'a> {
     watch: Stopwatch<'a>,
 }
 
-/// The taps of a run. The input of a tap contains the taps before it. The taps are closed from the last to the first,
+/// The taps of a run. The input of a tap contains the preceding taps. The taps are closed from the last to the first,
 /// because dropping the nested inputs recursively could overflow the stack.
 struct Taps<'a>(Vec<Rc<Tap<'a>>>);
 
@@ -96,7 +96,8 @@ impl Drop for Taps<'_> {
 }
 
 impl Preview {
-    /// Runs the pipeline. Returns its rows, and shows at most `shown` rows after every stage.
+    /// Runs the pipeline. Returns the rows, if `wanted` includes the rows, and the previews of all stages with at most
+    /// `shown` rows each.
     pub fn run<'a>(
         &'a self,
         run: RunContext<'a>,

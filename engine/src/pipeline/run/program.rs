@@ -32,8 +32,8 @@ pub struct TailRows<'a> {
     pub rows: Rows<'a>,
     /// The number of steps that ran.
     pub covered: usize,
-    /// Whether the rows are computed only when the caller reads the rows. The meter of the last step has then not
-    /// counted the rows.
+    /// Whether the rows are computed only when the caller reads the rows. In this case, the meter of the last step has
+    /// not counted the rows.
     is_streaming: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct StageOperator {
 }
 
 impl Program {
-    /// Returns the index of the scan that provides the rows.
+    /// Returns the index of the scan that provides the rows, or `None` for any other source.
     pub fn scan(&self) -> Option<usize> {
         match self.input {
             RowSource::Scan(scan) => Some(scan),
@@ -192,7 +192,8 @@ impl Program {
         Ok(Some((vectorized, vectorized.selects.bind(columns, run.query)?)))
     }
 
-    /// Returns a probe that finds source rows by their value at a path, or `None` if no column provides this value.
+    /// Returns a probe that finds source rows by their value at a path, or `None` if no column provides this value or
+    /// the scan has a limit.
     pub fn probe<'a>(&'a self, path: &str, run: RunContext<'a>) -> Result<Option<RowProbe<'a>>> {
         match self.selection(run)? {
             Some((_, selection)) => RowProbe::new(selection, path),

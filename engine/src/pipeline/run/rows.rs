@@ -47,7 +47,7 @@ pub enum RowOwner {
 }
 
 impl RowOwner {
-    /// Returns the maximum number of bytes of a row that were built for the query.
+    /// Returns an upper limit for the bytes of a row that were built for the query.
     pub fn built_bytes(self) -> usize {
         match self {
             RowOwner::Source => 0,

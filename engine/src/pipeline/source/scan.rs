@@ -68,7 +68,7 @@ pub struct StateScan {
     /// The filter over the events that are folded. Set only with [`StateSource::Log`].
     pub event_filter: Option<Arc<Filter>>,
     pub as_of: AsOf,
-    /// Whether the source returns deleted aggregates.
+    /// Whether the source also returns deleted aggregates.
     pub deleted: bool,
     /// Whether each state has the field `_events`.
     pub events: bool,

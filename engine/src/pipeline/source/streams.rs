@@ -65,7 +65,8 @@ impl StreamFilter {
     }
 }
 
-/// Returns whether a conjunct reads only fields that all events of a stream share.
+/// Returns whether a conjunct reads only fields that all events of a stream share. Returns `false` for expressions and
+/// schemas.
 pub fn is_of_stream(conjunct: &Filter) -> bool {
     let mut of_stream = true;
     let plain = conjunct.visit_paths(&mut |path| of_stream &= STREAM_FIELDS.contains(&path));

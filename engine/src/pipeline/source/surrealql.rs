@@ -15,8 +15,8 @@ pub struct NodeQuery {
     pub text: String,
     /// The names of the parameters without `$`, and their values.
     pub bindings: Vec<(String, Value)>,
-    /// Whether the condition accepts exactly the rows that the scan's filter accepts. If `false`, the condition also
-    /// accepts other rows.
+    /// Whether the condition accepts exactly the rows that the scan selects. If `false`, the condition may accept more
+    /// rows.
     pub exact: bool,
 }
 

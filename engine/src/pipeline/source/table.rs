@@ -16,8 +16,8 @@ pub trait Table {
         Ok(None)
     }
 
-    /// Returns the rows that edges connect to `_nodes`, for a scan that follows edges. Nearer rows come before more
-    /// distant rows, and each node occurs once.
+    /// Returns the rows that edges connect to `_nodes`, each row once and the nearest rows first. Returns no rows
+    /// unless the scan follows edges.
     fn reached_from(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
         Ok(Vec::new())
     }

@@ -44,7 +44,7 @@ fn object(fields: Vec<(&str, Value)>) -> Value {
     Object::from_iter(fields).into()
 }
 
-/// Returns rows whose sort values ascend. The values are halves, so that sums are exact.
+/// Returns rows whose sort values ascend. The numbers are multiples of 0.5, so that their sums are exact.
 fn rows() -> impl Strategy<Value = Vec<Value>> {
     let value = prop_oneof![
         4 => (-6i64..7).prop_map(|number| Some(Value::Int(number))),

@@ -29,12 +29,12 @@ pub struct Context<'a> {
     pub limit_us: u64,
     /// The number of bytes that the query may still allocate for rows and intermediate values together.
     pub bytes_left: Cell<i64>,
-    /// The function that reserves bytes of the memory that all queries share. Returns `false` if too few bytes are
-    /// available.
+    /// The function that reserves bytes of the memory that the queries of a caller and of a workspace share. Returns
+    /// `false` if too few bytes are available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     /// The memory limit of the query in bytes, for error messages.
     limit_bytes: i64,
-    /// The value of `bytes_left` when this context was created, in bytes.
+    /// The value of `bytes_left` before the first charge.
     initial_bytes: i64,
     /// The lower bound of `bytes_left`. A charge that would bring `bytes_left` below this number of bytes fails.
     floor: Cell<i64>,
@@ -114,7 +114,8 @@ impl<'a> Context<'a> {
         self.conversions.take()
     }
 
-    /// Counts one row or item of work. Returns an error if the query has exceeded its time limit.
+    /// Counts one row or item of work. Checks the time after every 256 items, and returns an error if the query has
+    /// exceeded its time limit.
     pub fn tick(&self) -> Result<()> {
         let ticks = self.ticks.get().wrapping_add(1);
         self.ticks.set(ticks);
@@ -122,8 +123,8 @@ impl<'a> Context<'a> {
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
-    /// Restarts the sequence of random numbers. Callers restart the sequence before each program that must draw the
-    /// same numbers.
+    /// Restarts the sequence of random numbers. Callers restart the sequence before each run that must draw the same
+    /// numbers.
     pub fn restart_random(&self) {
         self.draws.set(0);
     }

@@ -2,8 +2,9 @@
 //! same tables of these entries.
 
 /// Declares the entries of a table of names. A row consists of the summary as a doc comment, the name with its
-/// arguments, the example, and further parts of the entry after a colon. `$make` creates the entry from the
-/// documentation of the name and the further parts. For entries without further parts, `$make` is `identity`.
+/// arguments, the example, calls of methods of the entry, and further parts of the entry after a colon. `$make` creates
+/// the entry from the documentation of the name and the further parts. For entries without further parts, `$make` is
+/// `identity`.
 macro_rules! name_table {
     ($make:path: $($(#[doc = $summary:literal])+ $name:literal($arguments:expr) $example:tt
         $(.$method:ident($($value:tt)*))* $(: $($part:expr),+)?;)+) => {

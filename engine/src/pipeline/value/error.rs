@@ -13,19 +13,20 @@ pub struct Error {
     pub message: String,
     /// The index of the top-level stage that caused the error, if the stage is known.
     pub stage: Option<usize>,
-    /// The place of the error inside the stage: the names and indexes of the enclosing fields and items, the innermost
-    /// first.
+    /// The place of the error inside the pipeline: the names and indexes of the enclosing fields and items, the
+    /// innermost first. The last entry is the index of the stage. Empty if the place is not known.
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
-    /// Whether the query failed because concurrent queries had used up the memory that all queries share.
+    /// Whether the query failed because concurrent queries had used up the memory that the queries of a caller or of a
+    /// workspace share.
     pub is_of_shared_memory: bool,
 }
 
 /// The maximum length of a message in bytes. The values inside a message are cut separately, to fewer bytes.
 const MAX_MESSAGE_BYTES: usize = 4_096;
 
-/// The maximum length of a pointer in bytes.
+/// The approximate maximum length of the JSON pointer to the place of an error, in bytes.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// MongoDB's error code for a pipeline that exceeds its memory limit.
@@ -77,7 +78,7 @@ impl Error {
     /// because names from the client can be very long.
     pub fn pointer(&self) -> Option<String> {
         let mut pointer = format!("/{}", self.stage?);
-        // The first part of a path is the position of the stage, if the path is known.
+        // The outermost entry of the path is the index of the stage.
         for name in self.path.iter().rev().skip(1) {
             if pointer.len() + name.len() > MAX_POINTER_BYTES {
                 break;

@@ -1,6 +1,6 @@
 //! Reads MongoDB's Extended JSON, which represents types that plain JSON does not have.
 //!
-//! A pipeline may contain such values wherever a value is allowed, in canonical or relaxed form.
+//! A pipeline may contain Extended JSON wherever a value is allowed, in canonical or relaxed form.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-extended-json/>
 
@@ -30,8 +30,8 @@ const TYPES: [(&str, &str); 7] = [
     (REGEX, "an object with exactly the strings 'pattern' and 'options'"),
 ];
 
-/// Replaces all typed values in a pipeline. The error for a malformed value names the location of the value and the
-/// allowed content. Warns about decimals that lose digits.
+/// Replaces all typed values in a pipeline, except regular expressions. The error for a malformed value names the
+/// location of the value and the allowed content. Warns about decimals that lose digits.
 pub fn read<'p>(pipeline: &'p Value, query: &Context) -> Result<Cow<'p, Value>> {
     let root = Location { outer: None, step: PathStep::Item(0), query };
     Ok(inside(pipeline, &root)?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
@@ -268,7 +268,7 @@ mod tests {
             ),
             (r#"[{"$oid":"5ab9cbfa31c2ab715d42129e"}]"#, r#"[String("5ab9cbfa31c2ab715d42129e")]"#),
         ] {
-            let found = found(text).expect("read").replace("Object(", "").replace("Array(", "").replace("})", "}");
+            let found = found(text).expect("a value").replace("Object(", "").replace("Array(", "").replace("})", "}");
             assert_eq!(found.replace("])", "]"), expected, "{text}");
         }
         let plain =

@@ -1,4 +1,4 @@
-//! The types of a workspace with their fields: the declared fields, and the fields that events had.
+//! The types of a workspace with their fields: the declared fields, and the fields of earlier events.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
@@ -30,7 +30,7 @@ pub struct KnownTypes<'a> {
 pub struct ObservedFields<'a> {
     /// The function that returns whether an event of the type may have had the field.
     pub has_field: &'a dyn Fn(&str, &str) -> bool,
-    /// The function that returns the fields that events of the type had.
+    /// The function that returns the fields of the type's earlier events.
     pub fields: &'a dyn Fn(&str) -> Vec<String>,
 }
 
@@ -72,8 +72,8 @@ enum PathDeclaration<'d> {
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
     Undescribed,
-    /// The definition declares no values at the path. Contains the fields of the object that lacks the next name of the
-    /// path, or `None` for a value without fields.
+    /// The definition declares no values at the path. Contains the fields of the object in which a name of the path is
+    /// missing, or `None` for a value without fields.
     Nothing(Option<&'d Fields>),
 }
 
@@ -149,7 +149,7 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns whether aggregates of these types may have a value at the path: a declared value, a value in a field
-    /// that is not described, or a value in a field that events had.
+    /// that is not described, or a value in an undeclared field of earlier events.
     pub fn may_have(&self, types: &TypeNames, path: &str) -> bool {
         let name = first_of(path);
         self.among(types).any(|definition| match definition.field(name) {
@@ -159,8 +159,9 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
-    /// types that declares a similar name. Call this function only if these types allow no value at the path. Returns
-    /// `None` if there is no similar name, or if a limit on comparisons is exceeded.
+    /// types that declares a similar name. Skips types that lack the first name of the path. Call this function only if
+    /// these types allow no value at the path. Returns `None` if there is no similar name, or if a limit on comparisons
+    /// is exceeded.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;
@@ -180,8 +181,8 @@ impl<'a> KnownTypes<'a> {
     }
 
     /// Returns the field whose name is most similar to `name`, in the first of these types that has a similar field.
-    /// Call this function only if no type has the field `name`. Returns `None` if there is no similar field, or if a
-    /// limit on comparisons is exceeded.
+    /// Call this function only if none of these types has the field `name`. Returns `None` if there is no similar
+    /// field, or if a limit on comparisons is exceeded.
     pub fn nearest_field(&self, types: &TypeNames, name: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;

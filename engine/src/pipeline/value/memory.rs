@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The number of bytes of a field's name for which the query is not charged.
+/// The number of bytes of each field name that are not charged to the query.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.
@@ -91,8 +91,9 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
 /// Counts the work of hashing or comparing a value. Returns the approximate number of values that are visited, or 0 if
 /// the work takes negligible time.
 ///
-/// Rejects a value whose expanded size would exceed the query's remaining memory. The expanded size counts a shared
-/// part once for each occurrence, so it may far exceed the memory that the value occupies.
+/// Rejects an array or object that is nested too deeply, or whose expanded size would exceed the query's remaining
+/// memory. The expanded size counts a shared part once for each occurrence, so it may far exceed the memory that the
+/// value occupies.
 pub fn measure(value: &Value, query: &Context) -> Result<usize> {
     match value {
         Value::Array(_) | Value::Object(_) => Ok(expanded_bytes(value, query)? / VALUE_BYTES),

@@ -51,7 +51,8 @@ impl Regex {
         Ok(regex)
     }
 
-    /// Compiles a pattern like [`compile_held`](Regex::compile_held), with the error codes of query operators.
+    /// Compiles a pattern like [`compile_held`](Regex::compile_held), but rejects unknown options and null bytes, and
+    /// returns the error codes of query operators.
     pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
@@ -155,7 +156,7 @@ mod tests {
         for _ in 0..MAX_PATTERNS {
             Regex::new("^a", "", &query).expect("a pattern");
         }
-        let error = Regex::new("^a", "", &query).expect_err("too many");
+        let error = Regex::new("^a", "", &query).expect_err("too many patterns");
         assert!(error.message.contains("at most 200 regular expressions"), "{error}");
     }
 

@@ -104,8 +104,8 @@ impl SortOrder {
     /// item. A name may be the index of an item.
     ///
     /// # Errors
-    /// Fails if paths lead through different arrays, or if a name is the index of an item as well as the name of a
-    /// field of an item.
+    /// Fails if paths lead to or through different arrays, or if a name is the index of an item as well as the name of
+    /// a field of an item.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         let numbered = self.keys.iter().enumerate();
         let slots: Vec<KeySlot> =
@@ -144,8 +144,9 @@ impl SortOrder {
         Ok(key)
     }
 
-    /// Returns the sort keys of the item that sorts first in an array, one key for each slot. The flag of a slot is set
-    /// if the array is itself an item.
+    /// Returns the sort key of the item that sorts first in an array, with one value for each slot. For an empty array,
+    /// the value is `None` if the path ends at the array, and null otherwise. The flag of a slot is set if the array is
+    /// itself an item.
     fn first<'r>(&self, slots: &[(KeySlot<'r>, bool)], through: PathArray<'r>) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
         for item in through.items {
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_number_in_a_sort_path_that_is_both_an_index_and_a_field_is_rejected() {
-        let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("ambiguous");
+        let error = key(&[("a.0", false)], r#"{"a": [{"0": 1}]}"#).expect_err("an ambiguous path");
         assert_eq!(error.code, PipelineErrorCode::Number(16746));
         assert!(error.message.ends_with("field: '0'"), "{error:?}");
         assert_eq!(key(&[("a.1", false)], r#"{"a": [{"1": 5}]}"#).expect("a key"), ["5"]);
@@ -288,7 +289,7 @@ mod tests {
     fn sort_keys_through_different_arrays_are_rejected() {
         for row in [r#"{"a": [1, 2], "b": [3]}"#, r#"{"a": [1], "b": []}"#, r#"{"a": 1, "b": [3], "c": [{"d": 1}]}"#] {
             assert_eq!(
-                key(&[("a", false), ("b", false), ("c.0.d", false)], row).expect_err("parallel").message,
+                key(&[("a", false), ("b", false), ("c.0.d", false)], row).expect_err("parallel arrays").message,
                 "cannot sort with keys that are parallel arrays"
             );
         }

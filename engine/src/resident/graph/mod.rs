@@ -120,7 +120,7 @@ impl Graph {
         self.inner.write().readdress_all(view)
     }
 
-    /// Returns the aggregates with desired or open edges.
+    /// Returns the aggregates at which desired or open edges start.
     pub fn with_edges(&self) -> BTreeSet<AggregateId> {
         self.inner.read().with_edges()
     }

@@ -98,7 +98,7 @@ impl Edges {
     }
 
     /// Opens and closes the edges that start at an aggregate, so that the open edges match the aggregate's desired
-    /// edges and the targets of these edges.
+    /// edges and the targets of these edges. Updates the aggregate's broken links, and adds all changes to `changes`.
     pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, moment: Moment, changes: &mut Changes) {
         let DesiredLinks { edges: mut desired_edges, broken } = self.desired(view, id);
         if self.set_broken(id, broken) {
@@ -209,7 +209,8 @@ impl Edges {
         }
     }
 
-    /// Returns the page that a reference names.
+    /// Returns the page that a reference names. Returns `None` if no page matches, or if several pages match a
+    /// reference that must match only one page.
     fn page(&self, view: &dyn StateView, reference: &str, from: &Aggregate) -> Option<ResolvedTarget> {
         let address = Address::Page(from.project_id.clone(), page::key_of(reference));
         let pages = self.addresses.get(&address)?.values().take(MAX_COMPARED);

@@ -1,4 +1,4 @@
-//! Tests that edges open and close with the right events.
+//! Tests of the graph: the opening and closing of edges, traversals, and reads of the past.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -188,7 +188,7 @@ fn an_edge_to_a_page_by_its_name_points_to_the_nearest_page() {
 }
 
 #[test]
-fn repeating_a_desired_edge_changes_nothing() {
+fn repeating_a_desired_edge_changes_nothing_unless_its_weight_differs() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);

@@ -66,7 +66,8 @@ impl PastMoment {
     }
 }
 
-/// A read of the graph at a moment of the past. While the read exists, the graph keeps the edges that are closed.
+/// A read of the graph at a moment of the past. While the read exists, the graph keeps in memory the closed edges that
+/// the read needs.
 pub struct PastGraph<'g> {
     graph: &'g Graph,
     pub moment: PastMoment,
@@ -206,7 +207,8 @@ pub fn walk_while<E>(
     Ok(found)
 }
 
-/// Returns the edges at a node, each with the node at its other end.
+/// Returns the edges that leave or enter a node, as `direction` requests, each with the node at the edge's other end.
+/// If `past` is given, returns the edges that were open at the moment.
 fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,

@@ -1,5 +1,5 @@
-//! The search index: one entry for each label. Entries are found by the trigrams and words of the label, and by the
-//! words of the aggregate's body.
+//! The search index: one entry for each label, or one entry for an aggregate without labels. Entries are found by the
+//! trigrams and words of the label, and by the words of the aggregate's body.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::model::id::AggregateId;
 
 /// The maximum number of bytes of a label that are indexed.
 pub const LABEL_BYTES: usize = 512;
-/// The maximum total number of bytes that are indexed of an aggregate's texts other than its labels.
+/// The maximum number of bytes that are indexed of all texts of an aggregate except its labels.
 pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.
@@ -40,7 +40,7 @@ pub struct LabelEntry {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// The label before folding. The text shares its memory with the state.
+    /// The label before folding. The text shares its memory with the state, or with the labels that plugins found.
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,

@@ -4,8 +4,8 @@
 //! indexes the marked aggregates again, unless the follower of the log has already done so.
 //!
 //! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
-//!   everything that was appended before the search. If a changed definition has another label or other searched
-//!   fields, the aggregates of its type are marked.
+//!   everything that was appended before the search, unless more than 2,048 changed aggregates have yet to be indexed.
+//!   If a changed definition has another label or other searched fields, the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
 //!   scripts without spaces, each pair of neighboring characters is a word. Of the entries that pass the filter, the
 //!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
@@ -206,7 +206,7 @@ impl Labels {
     }
 }
 
-/// Returns the text of a value: a string, or the strings of a list.
+/// Returns the text of a value: a string, or the strings of a list. Returns `None` if the value contains no text.
 fn searchable(value: &Value) -> Option<Arc<str>> {
     let text = match value {
         Value::String(text) => text.clone(),

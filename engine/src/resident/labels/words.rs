@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sketch_is_moved_with_its_word() {
+    fn removing_a_word_keeps_the_sketches_of_the_other_words() {
         let mut words = Words::default();
         words.insert(1, &[("one two 東京 three", 1)]);
         words.remove(1, &[("one 東京", 1)]);

@@ -188,7 +188,7 @@ impl FolderWriter {
         match std::mem::replace(&mut self.writing, WriteState::Failed) {
             WriteState::Idle(file) => Ok(file),
             WriteState::UnderWay(writing) => joined(writing).await,
-            WriteState::Failed => Err(failed(io::Error::other("an earlier write failed"))),
+            WriteState::Failed => Err(failed(io::Error::other("an earlier write of the file failed"))),
         }
     }
 
@@ -205,7 +205,7 @@ impl FolderWriter {
     }
 }
 
-/// Creates a new file. Creates the folder of the file if it does not exist.
+/// Creates a new file. Creates the folder of the file if the folder does not exist.
 fn make(path: &FilePath) -> io::Result<File> {
     let new = || File::options().write(true).create_new(true).open(path);
     match (new(), path.parent()) {

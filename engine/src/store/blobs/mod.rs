@@ -131,7 +131,7 @@ impl BlobWriter {
         }
     }
 
-    /// Completes the write. When this function returns, all bytes are stored durably.
+    /// Completes the write. After success, all bytes are stored, and in a local folder also synced to disk.
     pub async fn finish(self) -> Result<()> {
         match self {
             BlobWriter::Folder(writer) => writer.finish().await,

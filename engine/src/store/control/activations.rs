@@ -78,7 +78,7 @@ impl Database {
             COMMIT;";
         let found = self.query_again(statements, values).await?;
         let seed = found.iter().find_map(|result| convert::text_of(convert::list(Some(result)).ok()?.next()?));
-        seed.map(|seed| seed.to_string()).ok_or_else(|| Error::corrupt("the license key is missing"))
+        seed.map(|seed| seed.to_string()).ok_or_else(|| Error::corrupt("the record of the license key has no seed"))
     }
 }
 

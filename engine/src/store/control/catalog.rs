@@ -42,8 +42,8 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Replaces the key that the first start created, unless the key was used. The owner may never have seen an unused
-    /// key. Returns whether the key was replaced.
+    /// Replaces the key that the first start created, unless the key was used or `make` returns a key with the same
+    /// secret. The owner may never have seen an unused key. Returns whether the key was replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
         let attempt = || async {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
@@ -64,7 +64,8 @@ impl Database {
     }
 
     /// Writes a workspace without an owner and without a key. If the store has no first workspace, this workspace
-    /// becomes the first.
+    /// becomes the first. Fails with [`Error::Conflict`](crate::store::Error::Conflict) while the data of a removed
+    /// workspace with the same id is being deleted.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
         let statements = format!(
             "BEGIN; {NOT_BEING_DELETED}

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_latest_removal_of_a_member_is_kept() {
+    async fn revoked_keys_and_the_latest_removal_of_a_member_are_recorded() {
         let control = Database::control_in_memory().await;
         for removed_at in [3, 7, 5] {
             let removed = RemovedMember { user_id: "u".into(), removed_at };

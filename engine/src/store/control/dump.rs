@@ -70,13 +70,16 @@ impl Database {
     /// Writes the records of a dump. The caller must have checked the seal of the dump, because `contents` becomes a
     /// part of the statements. Replaces existing records, so a restore that ended early can be repeated.
     pub async fn write_dumped(&self, table: &str, contents: &[String]) -> Result<()> {
-        let table = TABLES.into_iter().find(|known| *known == table);
-        let table = table.ok_or_else(|| Error::corrupt("a dump contains a record of an unknown table"))?;
+        if !TABLES.contains(&table) {
+            return Err(Error::corrupt(format!("a dump contains a record of the unknown table '{table:.64}'")));
+        }
         for page in contents.chunks(PAGE) {
             let statements: Vec<String> =
                 page.iter().map(|content| format!("UPSERT ({content}).id CONTENT {content} RETURN NONE;")).collect();
             let statements = format!("BEGIN; {} COMMIT;", statements.concat());
-            self.query_again(&statements, []).await.map_err(|error| Error::corrupt(format!("{table}: {error}")))?;
+            self.query_again(&statements, []).await.map_err(|error| {
+                Error::corrupt(format!("the records of the table '{table}' cannot be restored: {error}"))
+            })?;
         }
         Ok(())
     }

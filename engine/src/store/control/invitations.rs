@@ -40,7 +40,8 @@ impl Database {
         self.read_all(statement, [("workspace", convert::text(workspace_id))], Invitation::read).await
     }
 
-    /// Returns the invitations for an email address that have not expired, the oldest first.
+    /// Returns the invitations for an email address that have not expired, the oldest first. Returns at most
+    /// [`MAX_PER_ADDRESS`] invitations.
     pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
         let statement = "SELECT *, record::id(id) AS key FROM invitation
             WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
@@ -101,8 +102,8 @@ impl Database {
     }
 
     /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
-    /// role. Returns the membership, or `None` if the address no longer has this invitation, or if the key that created
-    /// the invitation was revoked.
+    /// role. Returns the membership, or `None` if the address has no unexpired invitation with this id, or if the key
+    /// that created the invitation was revoked.
     pub async fn accept_invitation(
         &self,
         id: &str,

@@ -154,8 +154,8 @@ impl Database {
         Ok(answers.contains(&Record::Bool(true)))
     }
 
-    /// Returns the key whose secret has the given hash, together with its user. Returns `None` if one of the key's
-    /// ancestors no longer exists.
+    /// Returns the key whose secret has the given hash, together with its user and the user's memberships. Returns
+    /// `None` if there is no such key, or if one of the key's ancestors no longer exists.
     pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
@@ -170,7 +170,7 @@ impl Database {
             return Ok(None);
         }
         let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
-        let user = user.ok_or_else(|| Error::corrupt("the user of a key is missing"))?;
+        let user = user.ok_or_else(|| Error::corrupt(format!("the user of the key '{}' is missing", key.id)))?;
         let memberships = convert::list(Some(members))?.map(Membership::read).collect::<Result<_>>()?;
         Ok(Some(FoundKey { key, user, memberships }))
     }
@@ -210,8 +210,8 @@ impl Database {
 
     /// Deletes a key, and the sign-in codes and invitations created with the key. Records the key as revoked. Keys
     /// derived from the deleted key stop working as well. Writes the keys in `moved` with their new origins, so that
-    /// these keys keep working. Fails with [`Error::Conflict`] if the keys derived from the key are no longer the keys
-    /// in `below`.
+    /// these keys keep working. Fails with [`Error::Conflict`] if the key no longer exists, or if the keys derived from
+    /// the key are no longer the keys in `below`.
     pub async fn delete_key(&self, id: &str, below: &[KeyRecord], moved: &[KeyRecord]) -> Result<()> {
         let values = [
             ("id", convert::record_id("key", id.to_owned())),
@@ -235,8 +235,8 @@ impl Database {
     /// Writes the successor of a key, and the new expiry of the replaced key. Writes the keys in `moved` with their new
     /// origins. Makes the sign-in codes and invitations that the replaced key created depend on the successor. Fails
     /// with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails with
-    /// [`Error::Conflict`] if the expiry of the key is no longer `expired_at`, or if the keys derived from the key are
-    /// no longer the keys in `below`.
+    /// [`Error::Conflict`] if the key or an ancestor of the successor no longer exists, if the expiry of the key is no
+    /// longer `expired_at`, or if the keys derived from the key are no longer the keys in `below`.
     pub async fn replace_key(
         &self,
         old: &KeyRecord,
@@ -341,7 +341,7 @@ pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
     key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))
 }
 
-/// Returns the strings of a list. A record without such a list has no strings.
+/// Returns the strings in a list field. Returns an empty list if the record lacks the field.
 fn read_names(record: &Record, field: &str) -> Result<Vec<Arc<str>>> {
     Ok(convert::list(convert::field(record, field).ok())?.filter_map(convert::text_of).collect())
 }

@@ -14,7 +14,10 @@ use crate::store::{Database, Error, Result, convert};
 stored_record!(Membership as "membership" [] { workspace_id, user_id, role, joined_at });
 field_value!(
     Role,
-    |record, field| Role::parse(convert::text_field(record, field)?).ok_or_else(|| Error::corrupt("unknown role")),
+    |record, field| {
+        let role = convert::text_field(record, field)?;
+        Role::parse(role).ok_or_else(|| Error::corrupt(format!("'{role}' is not a role")))
+    },
     |role| convert::text(role.name())
 );
 
@@ -54,7 +57,7 @@ impl Database {
         let with_user = |member: &Record| {
             let member = Membership::read(member)?;
             let user = users.get(&*member.user_id).copied().cloned();
-            let user = user.ok_or_else(|| Error::corrupt("the user of a member is missing"))?;
+            let user = user.ok_or_else(|| Error::corrupt(format!("the member '{}' has no user", member.user_id)))?;
             Ok((member, user))
         };
         convert::list(Some(members))?.map(with_user).collect()
@@ -87,9 +90,9 @@ impl Database {
         Ok(answers.contains(&Record::Bool(true)))
     }
 
-    /// Changes the role of a member. If the member loses the role owner, deletes the invitations and sign-in codes that
-    /// the member made for the workspace. Returns whether the member exists. Fails with [`OwnerlessWorkspace`] if the
-    /// change would demote the owner of the workspace.
+    /// Changes the role of a member. If the member loses the role `owner`, deletes the invitations and sign-in codes
+    /// that the member made for the workspace. Returns whether the member exists. Fails with [`OwnerlessWorkspace`] if
+    /// the change would demote the owner of the workspace.
     pub async fn write_role(
         &self,
         workspace_id: &str,

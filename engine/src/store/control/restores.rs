@@ -76,7 +76,7 @@ impl DatabaseReader {
         self.read_all(statement, values, RestoreRecord::read).await
     }
 
-    /// Returns a restore.
+    /// Returns the restore with this id.
     pub async fn read_restore(&self, id: &str) -> Result<Option<RestoreRecord>> {
         let values = [("id", convert::record_id("restore", id))];
         self.read_first("SELECT *, record::id(id) AS key FROM $id", values, RestoreRecord::read).await
@@ -93,7 +93,7 @@ impl Database {
         let values = [("id", convert::record_id("restore", &*restore.id)), ("content", content)];
         let begun = self.query_again(statements, values).await?;
         let begun = convert::list(begun.last())?.next().map(RestoreRecord::read).transpose()?;
-        begun.ok_or_else(|| Error::corrupt("a restore that was just written is missing"))
+        begun.ok_or_else(|| Error::corrupt(format!("the restore '{}' was just written and is missing", restore.id)))
     }
 
     /// Records the end of a running restore. If the restore has failed, also marks its workspace for deletion without a

@@ -29,8 +29,9 @@ impl Database {
         Ok(Some(FoundUser { user, memberships }))
     }
 
-    /// Writes a new user, and the user's own workspace if `own` is given. Fails with a conflict if the user already
-    /// exists.
+    /// Writes a new user, and the user's own workspace if `own` is given. Fails with
+    /// [`Error::Conflict`](crate::store::Error::Conflict) if the user already exists, or while the data of a removed
+    /// workspace with the id of `own` is being deleted.
     pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
         let [workspace, deletion, about, member, membership] = match own {
             Some(own) => owned(own),
@@ -50,7 +51,8 @@ impl Database {
     }
 
     /// Writes an existing user's own workspace, and the user's membership in this workspace. Does not change existing
-    /// records.
+    /// records. Fails with [`Error::Conflict`](crate::store::Error::Conflict) while the data of a removed workspace
+    /// with the same id is being deleted.
     pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
         self.query_again(&format!("BEGIN; {NOT_BEING_DELETED} {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
     }

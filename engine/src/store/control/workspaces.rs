@@ -129,7 +129,7 @@ impl Database {
         convert::find_with(&found, "slug").map(WorkspaceRecord::read).transpose()
     }
 
-    /// Records the time of the deletion of a workspace, unless such a time is already recorded. Returns whether the
+    /// Records the time of the deletion of a workspace, unless a time is already recorded. Returns whether the
     /// workspace exists.
     pub async fn begin_deletion(&self, id: &str, delete_at: i64) -> Result<bool> {
         let statements = "BEGIN;
@@ -193,7 +193,8 @@ impl Database {
         let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
         let found = self.query_again(REMOVE, values).await?;
         let response = convert::find_with(&found, "due");
-        let response = response.ok_or_else(|| Error::corrupt("removing a workspace returned no result"))?;
+        let response =
+            response.ok_or_else(|| Error::corrupt(format!("removing workspace '{id}' returned no result")))?;
         if !convert::bool_field(response, "due") {
             return Ok(None);
         }
@@ -277,7 +278,7 @@ mod tests {
         assert!(control.remove_due_workspace(&id, 100).await.expect("a response").is_none());
         assert!(control.read_workspace(&id).await.expect("a response").is_none());
         assert!(control.find_key("h").await.expect("a response").is_none());
-        assert!(!control.cancel_deletion(&id).await.expect("a response"), "it is too late");
+        assert!(!control.cancel_deletion(&id).await.expect("a response"), "the workspace was already removed");
     }
 
     #[tokio::test]

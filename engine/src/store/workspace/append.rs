@@ -14,9 +14,9 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::store::{Database, Error, Result, convert};
 
-/// The transaction that appends a batch: the events, the ids that clients chose, the responses, the entries in the
-/// feeds of agents, and the commit record, which is needed to read the log in order. The transaction fails if another
-/// writer has appended events or changed definitions since the batch was checked.
+/// The transaction that appends a batch if other processes may write: the events, the event ids that clients chose, the
+/// responses, the entries in the feeds of agents, and the commit record, which is needed to read the log in order. The
+/// transaction fails if another writer has appended events or changed definitions since the batch was checked.
 const APPEND: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
@@ -34,7 +34,8 @@ UPSERT head:log SET position = $position RETURN NONE;
 /// a second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
-/// The statement that is added to the transaction if the batch contains appends of the leader.
+/// The statement that is added to the transaction if the batch has an epoch. The statement fails if the leader has
+/// another epoch.
 const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };";
 
 /// The statements that are added to the transaction if the batch contains files. The statements fail if an upload that
@@ -84,7 +85,8 @@ pub struct AppendBatch<'a> {
 
 impl Database {
     /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer has appended events or changed
-    /// definitions first, or if the epoch of the leader differs from the epoch of the batch. Fails with
+    /// definitions first, if the epoch of the leader differs from the epoch of the batch, if an idempotency key or an
+    /// event id that a client chose is already stored, or if an upload of the batch is not in progress. Fails with
     /// [`Error::Closing`] if this process is the only writer and has opened the log again.
     ///
     /// The future must not be dropped before it completes, except when the process ends. The transaction of a dropped

@@ -15,7 +15,7 @@ use crate::store::{Error, Result};
 /// The append rights for the databases of one store.
 #[derive(Default)]
 pub struct AppendRights {
-    /// The number of the last opening of each database.
+    /// The number of times that each database has been opened.
     latest: Mutex<HashMap<String, Arc<tokio::sync::Mutex<u64>>>>,
 }
 

@@ -22,8 +22,9 @@ UPSERT embedding_model:current SET model = $model RETURN NONE;
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
 COMMIT;";
-/// The statements that write embeddings, unless another server has recorded another model. The statements write the
-/// record of the model, so a server that begins with another model at the same time conflicts.
+/// The statements that write embeddings and delete the embeddings `$gone`, unless another server has recorded another
+/// model. The statements write the record of the model, so a server that begins with another model at the same time
+/// conflicts.
 const WRITE: &str = "
 BEGIN;
 IF (SELECT VALUE model FROM ONLY embedding_model:current) != $model { THROW 'stale head' };

@@ -51,6 +51,7 @@ const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NO
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GraphCheckpoint {
     pub position: u64,
+    /// The generation of facts and edges that is in use. A rebuild of the graph writes a new generation.
     pub generation: u64,
     /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
     /// the id of the event whose failure opened the circuit.
@@ -72,13 +73,13 @@ pub struct Claim {
     pub generation: u64,
 }
 
-/// The writes of one step of the follower.
+/// The records that the graph's follower writes in one transaction.
 #[derive(Debug, Default)]
 pub struct FollowerWrites {
     pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
     pub edges: Vec<Arc<Edge>>,
     pub parked: Vec<super::parked::ParkedStep>,
-    /// The ids of parked steps to remove, because they have succeeded or were dropped.
+    /// The ids of parked steps to remove, because the steps have succeeded or were dropped.
     pub released: Vec<super::parked::StepId>,
 }
 
@@ -207,7 +208,7 @@ impl Database {
     /// Claims the next generation. No other process on any server builds the same generation.
     pub async fn claim_generation(&self) -> Result<Claim> {
         let found = self.query_again(CLAIM, []).await?;
-        let record = found.first().ok_or_else(|| Error::corrupt("claiming a generation returned no record"))?;
+        let record = found.first().ok_or_else(|| Error::corrupt("claiming a graph generation returned no record"))?;
         let generation = convert::unsigned_field(record, "claimed")?;
         // Older versions of the program did not claim generations and may have left rows of this generation.
         self.drop_generations(generation..generation + 1).await?;
@@ -225,7 +226,7 @@ impl Database {
     }
 }
 
-/// Returns the range of the keys of a generation for a range of aggregates.
+/// Returns the key range of the records that a generation contains for a range of aggregates.
 pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let bound = |generation: u64| convert::key([convert::integer(generation)]);
     let at = |id: &Arc<str>| convert::key([convert::integer(generation), convert::text(id)]);
@@ -244,7 +245,7 @@ fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFact
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     convert::named("facts", record, || {
         let [_, Record::String(id)] = id_parts(record)? else {
-            return Err(Error::corrupt("the id of the record is invalid"));
+            return Err(Error::corrupt("the id of the record is not [generation, aggregate id]"));
         };
         Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
     })
@@ -265,7 +266,7 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
 pub(super) fn read_edge(record: &Record) -> Result<Edge> {
     convert::named("edge", record, || {
         let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
-            return Err(Error::corrupt("the id of an edge does not have five parts"));
+            return Err(Error::corrupt("the id of an edge is not [generation, from, kind, to, position]"));
         };
         let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
         Ok(Edge {

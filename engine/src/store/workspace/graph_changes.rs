@@ -55,14 +55,14 @@ impl EdgeKey {
 
 impl DatabaseReader {
     /// Returns the keys of the facts and edges that the writes with these numbers have changed. Returns `None` if the
-    /// keys of one of the writes are no longer stored.
+    /// keys of one of the writes are not stored.
     pub async fn read_changed_keys(&self, writes: RangeInclusive<u64>) -> Result<Option<Vec<ChangedKeys>>> {
         let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let range = RecordIdKeyRange::from(number(*writes.start())..=number(*writes.end()));
         let values = [("range", convert::record_id("graph_write", range))];
         let read = |changed: &Record| match changed {
             Record::String(changed) => convert::parse_json::<ChangedKeys>(changed),
-            _ => Err(Error::corrupt("the record of the changed keys of a write is not a string")),
+            _ => Err(Error::corrupt("the changed keys of a write of the graph are not a string")),
         };
         let changed = self.read_all("SELECT VALUE changed FROM $range", values, read).await?;
         let count = writes.end().saturating_sub(*writes.start()).saturating_add(1);

@@ -37,7 +37,7 @@ pub struct Leader {
 }
 
 impl DatabaseReader {
-    /// Returns the last leader of the workspace, or `None` if the workspace never had a leader.
+    /// Returns the current or last leader of the workspace, or `None` if the workspace never had a leader.
     pub async fn read_leader(&self) -> Result<Option<Leader>> {
         self.read_first("SELECT server, epoch FROM ONLY leader:consumer", [], Leader::read).await
     }
@@ -54,7 +54,7 @@ impl Database {
         Leader::read(record.ok_or_else(|| Error::corrupt("the record of the leader is missing after its write"))?)
     }
 
-    /// Ends the leadership of a server that stops.
+    /// Ends the leadership of a server that stops. Does nothing if another server has taken over.
     pub async fn release_leadership(&self, server: &str, epoch: u64) -> Result<()> {
         let values = [("server", convert::text(server)), ("epoch", convert::integer(epoch))];
         self.query_again(RELEASE, values).await.map(drop)

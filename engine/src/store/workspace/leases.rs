@@ -74,7 +74,7 @@ impl Database {
         let values = [("lease", lease_record(lease)), ("now", now_ms.map_or(Record::None, convert::integer))];
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(LeaseRow::read).transpose()?;
-        row.ok_or_else(|| Error::corrupt("a lease that was just written is missing"))
+        row.ok_or_else(|| Error::corrupt(format!("the lease on task '{}' is missing after its write", lease.task_id)))
     }
 
     /// Removes the stored leases of tasks that have ended. `ended` contains the id of each task, and the version at
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_ended_lease_cannot_be_renewed() {
+    async fn an_expired_lease_cannot_be_renewed() {
         let log = Database::log_in_memory().await;
         let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);

@@ -290,11 +290,11 @@ fn positions(from: i64, to: i64) -> usize {
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::corrupt("a commit is not an object")) };
     let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
-        return Err(Error::corrupt("a commit has no id or no events"));
+        return Err(Error::corrupt("a commit has no id, or its events are not a string"));
     };
     let last = commit_id(id)?;
     let refs: Vec<ListedEvent> = serde_json::from_str(refs)
-        .map_err(|error| Error::corrupt(format!("the events of a commit cannot be read: {error}")))?;
+        .map_err(|error| Error::corrupt(format!("the events of the commit {last} cannot be read: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
     let refs =
         refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {
@@ -307,7 +307,7 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
 
 /// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
-    let corrupt = || Error::corrupt("an event's record has no key");
+    let corrupt = || Error::corrupt("the id of an event's record is not [aggregate id, version]");
     let [Record::String(aggregate_id), version, ..] = id_parts(record).map_err(|_| corrupt())? else {
         return Err(corrupt());
     };

@@ -73,7 +73,8 @@ impl DatabaseReader {
         convert::count_in(self.query(statement, [("name", convert::text(name))]).await?.first())
     }
 
-    /// Returns the stored shapes of events. The shapes are in the table `seen`.
+    /// Returns the stored shapes of events, or `None` if no shapes are stored or the shapes cannot be read. The shapes
+    /// are in the table `seen`.
     pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {

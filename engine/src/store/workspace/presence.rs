@@ -44,7 +44,8 @@ impl DatabaseReader {
     }
 
     /// Returns the presence that was written since the time `since` of the store's clock, in milliseconds since the
-    /// epoch. If `since` is `None`, returns all presence. Also returns the time from which the next read continues.
+    /// epoch, and may return presence that was written shortly before. If `since` is `None`, returns all presence. Also
+    /// returns the time from which the next read continues.
     pub async fn read_presence_since(&self, since: Option<i64>) -> Result<(Vec<(Arc<str>, PresenceRecord)>, i64)> {
         let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
         let statements =
@@ -87,7 +88,7 @@ fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
     let agent = convert::text_field(record, "agent")?.into();
     let last_seen_at = convert::int_field(record, "last_seen_at")?;
     let acknowledged = convert::unsigned_field(record, "acknowledged")
-        .map_err(|_| Error::corrupt("the acknowledged position of an agent is invalid"))?;
+        .map_err(|_| Error::corrupt("the acknowledged position of an agent is not an unsigned integer"))?;
     Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
 }
 

@@ -97,8 +97,8 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Deletes the responses that were created in the period `from..before`. Returns the number of batches in the
-    /// period. One query reads all these batches.
+    /// Deletes the responses that were created in the period `from..before`. Responses that were stored together are a
+    /// batch. Returns the number of batches in the period. One query reads all these batches.
     pub async fn forget_responses(&self, from: i64, before: i64) -> Result<usize> {
         let at = |time: i64| convert::key([convert::integer(time)]);
         let range = convert::record_id("answered", RecordIdKeyRange::from(at(from)..at(before)));

@@ -24,7 +24,7 @@ pub enum Reservation {
     Reserved,
     /// The reservation would exceed the limit.
     Exceeded,
-    /// Another server canceled the upload because the lease of the upload had expired.
+    /// The upload was canceled, for example by another server after the lease of the upload had expired.
     Lost,
 }
 
@@ -72,8 +72,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace, in bytes. If `most`
-    /// is `None`, the limit is [`MAX_BYTES`]. If `first` is set, creates the upload's record.
+    /// Reserves storage for `more` bytes of an upload, and renews the lease of the upload. `most` is the limit for the
+    /// whole workspace, in bytes. If `most` is `None`, the limit is [`MAX_BYTES`]. If `first` is set, creates the
+    /// record of the upload.
     pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Reservation> {
         // A client chooses `$more`, so only a difference is computed: the sum could be larger than any integer.
         let statement = "
@@ -100,7 +101,8 @@ impl Database {
             Some(Record::String(text)) if text == "exceeded" => Ok(Reservation::Exceeded),
             Some(Record::String(text)) if text == "lost" => Ok(Reservation::Lost),
             other => {
-                Err(Error::corrupt(format!("reserving space returned {other:?}; expected reserved, exceeded or lost")))
+                let message = format!("reserving storage returned {other:?}; expected reserved, exceeded or lost");
+                Err(Error::corrupt(message))
             }
         }
     }
@@ -167,7 +169,8 @@ impl Database {
         Ok(Leftovers { uploads: convert::list(Some(uploads))?.map(leftover).collect::<Result<_>>()?, has_active })
     }
 
-    /// Deletes the record of an upload whose bytes were removed, and releases the upload's storage.
+    /// Deletes the record of an upload whose bytes were removed, and releases the upload's storage. Does nothing if the
+    /// upload is in progress.
     pub async fn forget_upload(&self, id: &str) -> Result<()> {
         let statement = "
             BEGIN;

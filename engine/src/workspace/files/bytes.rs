@@ -11,7 +11,7 @@ use crate::model::file::upload_of;
 use crate::state::storage::Storage;
 use crate::workspace::call_context::Operation;
 
-/// The upload that a file referred to before an event, according to the last decision about the event.
+/// The upload that a file referred to before an event. Each attempt to append the event records the upload again.
 #[derive(Clone, Default)]
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
@@ -48,7 +48,7 @@ pub fn not_found(path: &str) -> Error {
     Error::not_found("file", path)
 }
 
-/// Returns the key of the bytes that a file refers to.
+/// Returns the key of the bytes that a file refers to, or `None` if the file refers to no upload.
 pub fn key_of(workspace_id: &str, found: &Aggregate) -> Option<String> {
     upload_of(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
 }

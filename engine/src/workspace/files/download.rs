@@ -106,7 +106,7 @@ pub(super) fn refused() -> Error {
 }
 
 impl StoredFile {
-    /// Returns the file that a link names, in the link's workspace.
+    /// Returns the file that a link names, in the link's workspace. The link must have passed [`check_link`].
     pub async fn find(state: &State, link: &SignedLink) -> Result<StoredFile> {
         let path = &*link.path;
         state.refresh().await?;

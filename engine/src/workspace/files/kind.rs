@@ -27,9 +27,9 @@ mod tests {
 
     #[test]
     fn the_media_type_is_taken_from_the_request_or_derived_from_the_file_name() {
-        assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
-        assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
-        assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");
+        assert_eq!(mime_type(None, "a.PNG").expect("a type"), "image/png");
+        assert_eq!(mime_type(Some(" "), "a").expect("a type"), "application/octet-stream");
+        assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a type"), "text/plain; charset=utf-8");
         for wrong in ["text", "text/", "a/b\r\nx: y", "a b/c", &format!("a/{}", "x".repeat(255))] {
             assert!(mime_type(Some(wrong), "a").is_err(), "{wrong:?}");
         }

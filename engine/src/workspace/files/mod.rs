@@ -93,7 +93,7 @@ impl CallContext {
         (files, bytes)
     }
 
-    /// Looks up the file at a path in memory. Fails if no such file exists, or if the file is deleted.
+    /// Looks up the file at a path in memory. Fails if the path never had a file, or if the file is deleted.
     fn find_file(&self, path: &str) -> Result<Arc<Aggregate>> {
         let found = self.state().folded.get(FilePath::aggregate_id(path).as_str());
         found.filter(|found| is_live(found)).ok_or_else(|| not_found(path))

@@ -246,7 +246,7 @@ mod tests {
         let mut upload = RunningUpload::with_id(&runtime.state, &db, "u".into(), None);
         let late = async move {
             // Another server cancels the upload and removes its bytes.
-            db.give_up_upload("u").await.expect("cancelled");
+            db.give_up_upload("u").await.expect("canceled");
             db.forget_upload("u").await.expect("removed");
             Ok(Bytes::from_static(b"late"))
         };

@@ -50,7 +50,7 @@ pub struct UploadOutcome {
     pub file: Arc<Aggregate>,
     /// Whether there was already a file at the path.
     pub replaced: bool,
-    /// Whether an earlier request with the same key uploaded the file.
+    /// Whether an earlier request with the same idempotency key uploaded the file.
     pub repeated: bool,
 }
 
@@ -149,8 +149,8 @@ impl Operation {
         }
     }
 
-    /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a
-    /// repeated request needs no storage.
+    /// Returns the response of an earlier request with the same idempotency key, if there was one. Called before
+    /// storage is reserved, since a repeated request needs no storage.
     async fn earlier_response(&self, new: &NewFile, id: &AggregateId) -> Result<Option<UploadOutcome>> {
         let Some(request) = &new.request else { return Ok(None) };
         let Some(appended) = earlier_append(self.state(), self.database(), request).await? else { return Ok(None) };
@@ -159,7 +159,8 @@ impl Operation {
         self.uploaded(&appended, id).map(Some)
     }
 
-    /// Appends the event that makes the file refer to the uploaded bytes. Appends nothing if the file would not change.
+    /// Appends the event that makes the file refer to the uploaded bytes, and removes the previous bytes of the file.
+    /// Appends nothing if the file would not change.
     async fn name_bytes(
         &self,
         target: UploadTarget,

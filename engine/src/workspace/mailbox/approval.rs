@@ -25,7 +25,7 @@ use crate::workspace::rights::Reader;
 /// The maximum size of all states in one response, in bytes. The same limit applies to all differences. States and
 /// differences beyond the limit are left out.
 const MAX_STATE_BYTES: usize = 4 << 20;
-/// The maximum number of events that one preview folds to find the states that authors have read.
+/// The maximum number of events that one preview folds to find the states that the authors of effects have read.
 const MAX_READ_EVENTS: u64 = 10_000;
 
 /// A preview of the approval of a task.
@@ -85,7 +85,8 @@ impl Reader {
     }
 }
 
-/// Returns the effects among the events of an approval, which are all events after the first.
+/// Returns the effects of an approval: all its events after the first, with the states after these events. Leaves out
+/// the states beyond [`MAX_STATE_BYTES`].
 pub(super) fn effects(state: &State, appended: &AppendOutcome) -> Vec<EffectView> {
     let mut bytes = 0;
     let row = |after: &Arc<Aggregate>| Some(after.row(&*state.types.get(&after.aggregate_type)?));
@@ -188,7 +189,7 @@ async fn changed_since(
     Ok(found)
 }
 
-/// Adds the changed fields to the error of an approval whose effect is stale.
+/// Adds the changed fields to the error of an approval whose effect is stale. Returns any other error unchanged.
 pub(super) async fn with_difference(state: &State, error: Error) -> Error {
     let Error::Conflict { code: ErrorCode::Stale, message, mut details, index } = error else { return error };
     let id = details.get("aggregate_id").and_then(Value::as_str).and_then(AggregateId::parse);

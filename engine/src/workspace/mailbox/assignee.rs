@@ -1,5 +1,5 @@
 //! Checks whether a user may be assigned a task, and whether the escalation of a task names users and agents who exist.
-//! Users are not part of the log, so they are checked here. The decision of the append checks assigned agents.
+//! Users are not part of the log, so users are checked here, before the append. The append itself checks agents.
 
 use crate::error::{Error, Result};
 use crate::model::agent;
@@ -32,9 +32,9 @@ impl CallContext {
         let mut wrong = Violations::default();
         for (index, step) in steps.iter().enumerate() {
             let message = match &step.to {
-                Some(Assignee::User(id)) if !self.is_member(id).await? => "the workspace has no such member",
+                Some(Assignee::User(id)) if !self.is_member(id).await? => "the workspace has no member with this id",
                 Some(Assignee::Agent(id)) if !self.gets_work(id) => {
-                    "the workspace has no such agent, or the agent is disabled"
+                    "the workspace has no agent with this id, or the agent is disabled"
                 }
                 _ => continue,
             };

@@ -14,8 +14,8 @@ use crate::workspace::rights::AgentWriter;
 const MAX_TRIED: usize = 256;
 
 impl AgentWriter {
-    /// Claims the next task that is assigned to an agent and waits for the agent. Returns `None` if no such task could
-    /// be claimed.
+    /// Marks an agent as present, and claims the next task that is assigned to the agent and waits for the agent.
+    /// Returns `None` if no such task could be claimed.
     pub async fn claim_next(
         &self,
         agent_id: &str,

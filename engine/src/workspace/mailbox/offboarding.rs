@@ -28,7 +28,8 @@ impl CallContext {
     ) -> Result<()> {
         let Some(successor) = successor else { return Ok(()) };
         if successor == leaving {
-            return Err(Error::invalid("reassign_to names the leaving agent or member; expected another one"));
+            let message = "reassign_to names the leaving agent or member; expected another agent or member";
+            return Err(Error::invalid(message));
         }
         if let Assignee::Agent(id) = successor {
             self.state().refresh().await?;
@@ -47,7 +48,8 @@ impl CallContext {
 }
 
 impl Operation {
-    /// Hands over the open tasks of an assignee who has left.
+    /// Hands over the open tasks of an assignee who has left to the successor. If there is no successor, or if the
+    /// successor is an agent that has left as well, the tasks become unassigned.
     pub(in crate::workspace) async fn hand_over(&self, left: &Departure) -> Result<()> {
         let (kind, id) = parts(Some(&left.who));
         let filter = TaskFilter {

@@ -190,7 +190,7 @@ impl Writer {
 fn taken() -> Error {
     Error::conflict(
         ErrorCode::IdempotencyKeyTaken,
-        "the id derived from the idempotency key belongs to another aggregate",
+        "the id derived from the idempotency key belongs to a deleted task or to another aggregate",
     )
 }
 
@@ -201,7 +201,8 @@ impl Reader {
         find(self.context.state().folded.get(id), id)
     }
 
-    /// Returns a task with its messages, its artifacts and the last `timeline` events of its timeline.
+    /// Returns a task with its messages, its artifacts and the last `timeline` events of its timeline. `None` means
+    /// [`MAX_TIMELINE_EVENTS`].
     pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<WholeTask> {
         let timeline = timeline.unwrap_or(MAX_TIMELINE_EVENTS);
         if timeline > MAX_TIMELINE_EVENTS {
@@ -216,8 +217,8 @@ impl Reader {
         Ok(WholeTask { task: self.decider().view(task), ..WholeTask::new(task, entries) })
     }
 
-    /// Returns a page of tasks, newest first. The cursor of the next page is the position of the first event of the
-    /// page's last task.
+    /// Returns a page of tasks, newest first. The cursor of the next page is the position at which the stream of the
+    /// page's last task begins.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -229,7 +230,8 @@ impl Reader {
 }
 
 impl CallContext {
-    /// Returns a page of tasks, newest first, including tasks that other servers created.
+    /// Returns a page of the tasks that match a filter, newest first. If reads are strong, this includes tasks that
+    /// other servers have created.
     pub(super) async fn select_tasks(
         &self,
         filter: &TaskFilter,

@@ -60,7 +60,8 @@ impl ActionOutcome {
 }
 
 impl AgentWriter {
-    /// Performs an agent's action on a task and returns the changed task.
+    /// Performs an agent's action on a task and returns the changed task. Then marks the agent as present, unless the
+    /// action is `Cancel`.
     pub async fn work_on_task(
         &self,
         id: &str,
@@ -167,7 +168,7 @@ impl Writer {
 pub(super) fn check_claim(seconds: i64, instance: Option<&str>) -> Result<()> {
     check_instance(instance)?;
     if !(1..=MAX_LEASE_S).contains(&seconds) {
-        return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
+        return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S} seconds")));
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ impl Offline {
         past_definitions(&self.state, start, limit).await
     }
 
-    /// Returns the `number`th definition in the history of a type, counted from 1.
+    /// Returns the `number`th definition in the history of a type, counted from 1, or `None` if the type has fewer
+    /// definitions.
     pub async fn definition(&self, type_name: &str, number: usize) -> Result<Option<Value>> {
         let (mut start, mut left) = (0, number);
         loop {

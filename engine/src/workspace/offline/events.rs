@@ -30,7 +30,8 @@ impl Offline {
     /// Appends events. If `upload` is set, one of the events refers to this upload.
     pub(super) async fn append_naming(&self, events: Vec<NewEvent>, upload: Option<Arc<str>>) -> Result<AppendOutcome> {
         if events.len() > MAX_EVENTS_PER_APPEND {
-            return Err(Error::invalid(format!("expected at most {MAX_EVENTS_PER_APPEND} events")));
+            let message = format!("expected at most {MAX_EVENTS_PER_APPEND} events, got {}", events.len());
+            return Err(Error::invalid(message));
         }
         let append = Append { managed: true, upload, ..Append::given(IMPORT.into(), events) };
         self.appender.append(append).await

@@ -51,7 +51,7 @@ impl Offline {
         // remove the bytes that the file refers to.
         let is_known = match &event.event_id {
             Some(id) => self.has_event(id).await?,
-            None => return Err(Error::invalid_at("/event_id", "required for an event of a file")),
+            None => return Err(Error::invalid_at("/event_id", "an event of a file must have an id")),
         };
         if is_known {
             return self.append(vec![event]).await;
@@ -66,8 +66,8 @@ impl Offline {
     }
 
     /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store
-    /// and kept its files. Keeps stored bytes that have the right hash, and replaces all other bytes. Returns whether
-    /// the file has its bytes.
+    /// and kept its files. Keeps stored bytes that have the right hash, and removes stored bytes that have another hash
+    /// before `bytes` are stored. Also returns whether the file has its bytes.
     pub async fn append_archived_file(
         &self,
         event: NewEvent,

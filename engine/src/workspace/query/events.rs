@@ -81,7 +81,7 @@ impl Table for EventTable<'_> {
 pub struct EventSelection {
     /// The maximum version of an event. `None` means no limit.
     pub version: Option<u64>,
-    /// The latest time at which an event occurred, in milliseconds since the epoch. `None` means no limit.
+    /// The latest time at which a selected event occurred, in milliseconds since the epoch. `None` means no limit.
     pub at: Option<i64>,
     /// The position after which the selection begins.
     pub after: u64,

@@ -17,9 +17,8 @@ use crate::workspace::rights::Reader;
 const MAX_CLOSED: usize = 1_000;
 
 impl Reader {
-    /// Returns the neighborhood of an aggregate. With `closed`, also returns the closed edges that start at the
-    /// aggregate and are of one of these kinds, unless `walk` follows only incoming edges. An empty list allows all
-    /// kinds.
+    /// Returns the neighborhood of an aggregate. With `closed`, also returns closed edges that start at the aggregate
+    /// and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all kinds.
     pub(in crate::workspace) async fn graph_now(
         &self,
         id: &str,

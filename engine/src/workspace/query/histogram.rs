@@ -66,7 +66,7 @@ impl Reader {
             return Err(Error::invalid(message));
         }
         if counting.from.zip(counting.to).is_some_and(|(from, to)| from > to) {
-            return Err(Error::invalid("from is later than to"));
+            return Err(Error::invalid("from is later than to; expected a time at or before to"));
         }
         self.read_offloaded(move |reader| Counter::new(reader, &counting).run()).await
     }
@@ -238,7 +238,7 @@ impl<'c> Counter<'c> {
     }
 
     /// Returns the position of the first event that is at or after the position `least` and was recorded at or after
-    /// `time`.
+    /// `time`. If there is no such event, returns the position after the last event.
     fn first_from(&mut self, least: u64, time: i64) -> Result<u64> {
         let (mut low, mut high) = (least, self.reader.position + 1);
         while low < high {

@@ -13,7 +13,8 @@ use crate::state::admission::QueryPermit;
 use crate::workspace::rights::Reader;
 
 impl Reader {
-    /// Waits until the caller may run another query, then runs `work` over the current states.
+    /// Waits until the caller may run another query, then runs `work` over the current states, on a thread for blocking
+    /// work.
     pub(super) async fn read_offloaded<T: Send + 'static>(
         &self,
         work: impl FnOnce(&QueryReader<'_>) -> Result<T> + Send + 'static,

@@ -14,7 +14,8 @@ use crate::workspace::rights::Reader;
 /// The part of a result that is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct PageRequest {
-    /// The number of rows per page. With a continuation, `None` means the same number as for the previous page.
+    /// The number of rows per page. `None` means the same number as for the previous page, or no limit for the first
+    /// page.
     pub limit: Option<u32>,
     pub after: Option<Continuation>,
 }
@@ -55,7 +56,8 @@ pub fn refused() -> Error {
     Error::invalid_cursor("the cursor does not belong to this pipeline, or a type, field or project has changed since")
 }
 
-/// Returns the page at a continuation, and the continuation of the next page.
+/// Returns the page at a continuation, and the continuation of the next page, if there is one. Fails if the
+/// continuation is after the last row.
 pub fn cut(all: &[Value], page: Continuation) -> Result<(Vec<Value>, Option<Continuation>)> {
     let from = usize::try_from(page.offset).ok().filter(|from| *from <= all.len()).ok_or_else(refused)?;
     let to = from.saturating_add(page.limit as usize).min(all.len());

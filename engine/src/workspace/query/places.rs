@@ -39,7 +39,8 @@ pub struct StreamHead {
 }
 
 impl EventPlaces {
-    /// Returns the places of the selected events. Streams that the scan names by id are listed separately.
+    /// Returns the places of the selected events. If the scan names at most [`MAX_SEPARATE_STREAMS`] ids, the streams
+    /// with these ids are listed separately.
     pub fn new(reader: &QueryReader<'_>, streams: &StreamScan<'_>, selection: &EventSelection) -> Result<EventPlaces> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
             return Ok(EventPlaces::Log { after: selection.after, end: selection.position });
@@ -69,7 +70,8 @@ impl EventPlaces {
         }
     }
 
-    /// Returns at most `most` of the next events, or `None` if the events are not in memory.
+    /// Returns at most `most` of the next events, or `None` if there are no more events or the next events are not in
+    /// memory.
     pub fn in_memory(&mut self, reader: &QueryReader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
         let EventPlaces::Log { after, end } = self else { return None };
         if after >= end {

@@ -58,7 +58,8 @@ impl<'a> StateSelection<'a> {
         Some(StateSelection { base, types: types.collect(), projects })
     }
 
-    /// Removes from the mask the rows of other types and projects. Also removes deleted rows, unless `deleted` is set.
+    /// Removes from the mask the rows whose types and projects the scan does not select. Also removes deleted rows,
+    /// unless `deleted` is set.
     fn restrict(&self, segment: usize, mask: &mut Mask, deleted: bool) {
         let segment_of = |column: &'a Column| column.segments().get(segment).map(|segment| segment.cells());
         if !deleted && let Some(Cells::Bools(deleted)) = segment_of(&self.base.deleted) {
@@ -213,8 +214,8 @@ fn limit(scan: &StateScan) -> usize {
     scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
-/// Returns the current states among which a scan selects, in the order of their first events. Given ids select states
-/// directly; any other filter examines all states.
+/// Returns the current states that a scan must examine, in the order of their first events: the states with the ids
+/// that the scan names, or all states if the scan names no ids.
 fn selected<'a>(reader: &'a QueryReader<'a>, scan: &StateScan) -> Box<dyn Iterator<Item = Arc<Aggregate>> + 'a> {
     match &scan.streams.aggregate_ids {
         Some(ids) => {

@@ -145,7 +145,7 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
 
 fn message(text: Option<String>) -> Result<Message> {
     let text = text.filter(|text| !text.trim().is_empty());
-    let text = text.ok_or_else(|| Error::invalid_at("/text", "expected the message to the agent"))?;
+    let text = text.ok_or_else(|| Error::invalid_at("/text", "expected a message to the agent"))?;
     Ok(Message::of_text(&text))
 }
 

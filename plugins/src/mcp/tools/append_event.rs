@@ -70,6 +70,6 @@ async fn append_event(writer: Writer, arguments: Arguments, call: ToolCall) -> R
         ..NewEvent::default()
     };
     let appended = writer.append_events(vec![new]).await?;
-    let event = appended.events.first().ok_or_else(|| Error::invalid("nothing was appended"))?;
+    let event = appended.events.first().ok_or_else(|| Error::invalid("the call appended no event"))?;
     Ok(Output { event: ShownEvent::from(&**event), repeated: appended.is_repeat() })
 }

@@ -46,7 +46,7 @@ mod tests {
     fn tool_schemas_are_objects_without_references() {
         for tool in all() {
             let description = tool.description;
-            let output = description.output_schema.expect("typed answers");
+            let output = description.output_schema.expect("an output schema");
             for schema in [&description.input_schema, &output] {
                 assert_eq!(schema["type"], "object", "{}", description.name);
                 let text = serde_json::to_string(schema).expect("JSON");

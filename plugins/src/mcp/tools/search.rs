@@ -49,7 +49,7 @@ shown! {
         project_id: Option<String> = hit.aggregate.project_id.as_deref().map(str::to_owned),
         /// The label. A label of more than 512 bytes is cut.
         label: String = hit.label.to_string(),
-        /// The quality of the match from 0 to 1, where 1 is an exact match of the label.
+        /// The quality of the match, from 0 to 1.
         score: f64 = hit.score,
         /// The kind of match by which the aggregate was found.
         kind: OneOf<MatchKind> = OneOf(MatchKind(hit.kind)),

@@ -56,7 +56,8 @@ const MAX_SUFFIX: usize = 10;
 pub(super) fn is_file(path: &str) -> bool {
     let name = last(path);
     if let Some((stem, "html" | "htm")) = name.rsplit_once('.') {
-        // Other names with this suffix are addresses of pages, but sites link to their own pages as folders.
+        // Sites link to their own `index.html` as a folder, so `index.html` is a file, and so is `a.min.html`. Other
+        // names with this suffix are addresses of pages.
         return stem == "index" || has_suffix(stem);
     }
     let mut segments = path.split('/');

@@ -32,7 +32,8 @@ pub(super) fn targets(html: &str) -> Result<Vec<&str>, Refused> {
     Ok(found)
 }
 
-/// Returns the attributes of a tag that may be a link, and the names of the attributes that may have its target.
+/// Returns the text after the name of a tag, and the names of the attributes that may contain the target of a link.
+/// Returns `None` if the tag cannot be a link.
 fn link_attributes(tag: &str) -> Option<(&str, &'static [&'static str])> {
     let (name, attributes) = tag.split_at(tag.find(|character: char| !character.is_ascii_alphanumeric())?);
     if !attributes.starts_with(char::is_whitespace) {
@@ -47,8 +48,8 @@ fn link_attributes(tag: &str) -> Option<(&str, &'static [&'static str])> {
     }
 }
 
-/// Returns the value of the first attribute with one of these names. A value in braces is an expression of MDX, not a
-/// URL.
+/// Returns the value of the first attribute with one of these names. Returns `None` for a value in braces, because the
+/// value is an expression of MDX, not a URL.
 fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '=' | '>' | '<');
     let mut rest = attributes;
@@ -69,8 +70,8 @@ fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
     }
 }
 
-/// Splits a text into the attribute value at its beginning and the rest. The value may be in quotes. A value without
-/// quotes ends before white space, `>` or `<`.
+/// Splits a text into the attribute value at its beginning and the text after the value. The value may be in quotes. A
+/// value without quotes ends before white space, `>` or `<`. Returns `None` if the value has no end.
 fn value(text: &str) -> Option<(&str, &str)> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '>' | '<');
     match text.strip_prefix('"') {

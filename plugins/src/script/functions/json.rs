@@ -17,7 +17,7 @@ pub(super) fn register(engine: &mut Engine) {
     .register_into_engine(engine, |text: &str| -> Result<Dynamic, Refused> {
         json::parse(text.as_bytes())
             .map(|value| to_dynamic(&value))
-            .map_err(|error| thrown(format!("not valid JSON: {error}")))
+            .map_err(|error| thrown(format!("the text is not valid JSON: {error}")))
     });
     function(
         "to_json",
@@ -30,8 +30,8 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-/// Returns the JSON text of a value. Fails if the value is so large that the text must exceed the maximum size of
-/// strings. The interpreter also uses this function to convert maps and arrays to strings.
+/// Returns the JSON text of a value. Fails if the value cannot be JSON, or is so large that the text must exceed the
+/// maximum size of strings. The interpreter also uses this function to convert maps and arrays to strings.
 pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut ValueReader) -> Result<Value, String>,

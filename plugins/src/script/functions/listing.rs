@@ -18,7 +18,8 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list contains at most
-    /// `max_items` items if `max_items` is given, and never more than the engine's limits allow.
+    /// `max_items` items if `max_items` is given, and never more than the engine's limits allow. Fails if `max_items`
+    /// is negative.
     pub(super) fn new(context: &NativeCallContext, places: usize, max_items: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();
         let capacity = engine.max_array_size().min(engine.max_map_size());
@@ -33,7 +34,8 @@ impl Listing {
         Ok(Listing { items: Array::new(), max_items, bytes_left: engine.max_string_size(), more: false })
     }
 
-    /// Adds an item whose texts have `bytes` bytes in total. Returns `false` if the list is full.
+    /// Adds an item whose texts have `bytes` bytes in total. If the item exceeds a limit of the list, records that
+    /// items were left out and returns `false`.
     pub(super) fn push(&mut self, bytes: usize, item: impl FnOnce() -> Dynamic) -> bool {
         match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.max_items) {
             Some(remaining) => {

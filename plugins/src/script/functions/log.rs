@@ -33,7 +33,7 @@ thread_local! {
     static CAPTURED: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Calls `run`, and returns its result with the lines that scripts logged on this thread during the call. These lines
+/// Calls `run`, and returns the result with the lines that scripts logged on this thread during the call. These lines
 /// do not reach the server's log.
 pub(in crate::script) fn capture<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
     CAPTURED.set(Some(Vec::new()));

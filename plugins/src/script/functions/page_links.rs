@@ -93,7 +93,7 @@ fn of_event(
             }
             let link = match inline_destination(after) {
                 Some(url) => of_url(url, path),
-                // The text of a reference link is in brackets. The parser also returns `[label]` as a link.
+                // `[[text]][label]` is a reference link. The parser returns `[label]` as a further link.
                 None if label(after).is_some_and(&is_defined) => None,
                 None => of_wikilink(dest_url, path),
             };
@@ -148,7 +148,7 @@ fn inline_destination(after: &str) -> Option<&str> {
     (is_target && has_end).then_some(url)
 }
 
-/// Returns the label of `[[text]][label]`, which is a link by reference whose text is in brackets. `after` is the text
+/// Returns the label of `[[text]][label]`, which is a reference link whose text is in brackets. `after` is the text
 /// after `[[text]]`.
 fn label(after: &str) -> Option<&str> {
     after.strip_prefix('[').filter(|rest| !rest.starts_with('['))?.split_once(']').map(|(label, _)| label)

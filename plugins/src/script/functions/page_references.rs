@@ -44,8 +44,8 @@ pub(super) struct PageLink {
     pub references: Vec<String>,
 }
 
-/// Returns the references of a link with a URL, or `None` if the URL is too long, or leads to another site or to the
-/// page itself. `from` is the path of the page with the link.
+/// Returns the link with a URL. Returns `None` if the URL is too long, contains a template tag, or leads to another
+/// site or to the page itself. `from` is the path of the page with the link.
 pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     if url.len() > MAX_URL_BYTES {
         return None;
@@ -76,8 +76,8 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     link(url, path, may_be_file, references)
 }
 
-/// Returns the references of a wikilink, or `None` if the wikilink leads to a file that is not a page or to the page
-/// itself.
+/// Returns the link of a wikilink. Returns `None` if the target is too long, contains characters that Obsidian does not
+/// allow in names, or is an attachment or a heading of the page itself. `from` is the path of the page with the link.
 pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     if target.len() > MAX_BYTES {
         return None;
@@ -172,7 +172,7 @@ fn of_relative(path: &str, from: &str) -> Vec<String> {
         references.push(format!("*/{path}"));
     }
     if references.is_empty() {
-        // No page has this path, which leads out of the project.
+        // The path leads out of the project, so no page matches this reference.
         references.push(format!("/{path}"));
     }
     references
@@ -195,7 +195,7 @@ fn of_post(name: &str, _: &str) -> Vec<String> {
     vec![with_suffix(name.trim_start_matches('/'))]
 }
 
-/// Returns whether references lead out of the project, as `../../issues` does in a file that is shown on GitHub.
+/// Returns whether all references lead out of the project, as `../../issues` does in a file that is shown on GitHub.
 fn is_outside(references: &[String]) -> bool {
     references.iter().all(|reference| reference.split('/').any(|segment| segment == ".."))
 }

@@ -21,7 +21,7 @@ use crate::script::convert::text_to_dynamic;
 use crate::script::guard::{checkpoint, count_read};
 
 const MAX_PATTERN: usize = 2_000;
-/// The number of compiled patterns that an engine keeps.
+/// The maximum number of compiled patterns that an engine keeps.
 const CACHE_SIZE: usize = 16;
 /// The maximum size of a compiled pattern, in bytes.
 const PROGRAM_BYTES: usize = 1 << 20;
@@ -282,7 +282,7 @@ fn too_expensive() -> Refused {
     thrown("the regular expression is too expensive for this text")
 }
 
-/// Returns the message of an error's innermost source, which describes the error in one line.
+/// Returns the last line of the message of an error's innermost source. This line describes the error.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -17,7 +17,7 @@ pub fn thrown(message: impl Into<String>) -> Refused {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
-/// Returns an error for a value that exceeds a size limit. `what` names the value.
+/// Returns an error for a value that exceeds a size limit. `what` begins the message, as in `a pattern is`.
 pub fn too_large(what: impl Into<String>) -> Refused {
     EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into()
 }

@@ -32,7 +32,8 @@ pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns the length of the tag at the beginning of a text, and the URL that replaces the tag.
+/// Returns the length of the tag at the beginning of a text, and the URL that replaces the tag. Returns `None` if the
+/// text does not begin with a tag that refers to a page.
 fn url_of(text: &str) -> Option<(usize, String)> {
     let text = text.get(..text.floor_char_boundary(MAX_TAG))?;
     let inside = |open: &str, close: &str, starts: &[&str]| {

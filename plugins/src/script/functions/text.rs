@@ -62,7 +62,7 @@ pub(super) fn register(engine: &mut Engine) {
     .register_into_engine(engine, language::guess);
 }
 
-/// Returns at most the first `most` bytes of a text, and whether the text is longer.
+/// Returns at most the first `most` bytes of a text, and whether the text is longer. Fails if `most` is negative.
 pub(super) fn start_of(text: &str, most: INT) -> Result<(&str, bool), Refused> {
     let Ok(most) = usize::try_from(most) else { return Err(thrown("the number of bytes is less than 0")) };
     let start = &text[..text.floor_char_boundary(most)];

@@ -63,8 +63,8 @@ fn formatted(time: &Dynamic, format: &str) -> Result<ImmutableString, Refused> {
     if format.len() > MAX_FORMAT {
         return Err(too_large("a time format is"));
     }
-    let time =
-        Timestamp::from_millisecond(time_of(time)?).map_err(|_| thrown("the time is outside the calendar's range"))?;
+    let time = Timestamp::from_millisecond(time_of(time)?)
+        .map_err(|_| thrown("the time is outside the years -9999 to 9999"))?;
     let text = strtime::format(format, &time.to_zoned(TimeZone::UTC)).map_err(|error| thrown(error.to_string()))?;
     Ok(text.into())
 }

@@ -138,7 +138,8 @@ fn of_json(json: &str) -> Value {
     foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON")
 }
 
-/// Reads an event `#{event_type, payload}` for an aggregate of type `aggregate_type`.
+/// Reads an event `#{event_type, payload}`. If `aggregate_type` is given, the event must be for an aggregate of this
+/// type.
 fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<EventFact, String> {
     let fields = ResultFields::of(path, value, &["event_type", "payload"])?;
     let event_type = fields.needed_text("event_type")?;

@@ -75,7 +75,7 @@ fn described(text: &str) -> Value {
     serde_json::from_str(text).expect("the service describes itself in JSON")
 }
 
-/// Adds the paths and schemas of another document.
+/// Adds the paths and schemas of another document. Each path keeps the servers of the other document.
 fn add(document: &mut Value, mut other: Value) {
     let servers = other["servers"].take();
     for (path, mut item) in std::mem::take(other["paths"].as_object_mut().unwrap_or(&mut Map::new())) {
@@ -155,7 +155,8 @@ impl GuardRequirements {
     }
 }
 
-/// Adds the requirements to the operation's description and adds machine-readable extensions.
+/// Adds the requirements to the operation's description, and as machine-readable extensions. Replaces the name of the
+/// guard by the security scheme.
 fn describe(operation: &mut Map<String, Value>, needed: Option<&GuardRequirements>) {
     let text = match needed {
         Some(GuardRequirements { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),

@@ -102,7 +102,7 @@ fn move_nullable(object: &mut Map<String, Value>) {
 }
 
 /// Rewrites bounds and formats of integers, because the framework writes bounds as `200.0` and uses formats that other
-/// tools do not support.
+/// tools do not support. Unsigned integers get the minimum 0.
 fn whole_numbers(object: &mut Map<String, Value>) {
     if object.get("type").is_none_or(|kind| kind != "integer") {
         return;

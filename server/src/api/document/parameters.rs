@@ -53,7 +53,8 @@ pub fn add_consistency(operation: &mut Map<String, Value>) {
     parameters.as_array_mut().into_iter().for_each(|parameters| parameters.push(parameter.clone()));
 }
 
-/// Adds descriptions to parameters without a description, and removes parameters that OpenAPI does not allow.
+/// Adds descriptions to parameters without a description, adds the range and the default to the `limit` of a list, and
+/// removes parameters that OpenAPI does not allow.
 pub fn describe(operation: &mut Map<String, Value>) {
     let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) else { return };
     // The `Accept` header is not a parameter in OpenAPI: the media types of the responses imply it.

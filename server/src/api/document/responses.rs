@@ -36,7 +36,7 @@ const NAMED_IN_BODY: [(&str, &str); 8] = [
     ("post", "/mailbox/claim-next"),
     ("post", RESTORES),
 ];
-/// The paths of operations that need an archive of backups. Without an archive, reads get 409 as well.
+/// The paths of operations that need an archive of backups. Without an archive, all these operations get 409.
 const ARCHIVED: [&str; 3] = ["/system/backups", RESTORES, "/system/restores/{restore_id}"];
 const RESTORES: &str = "/system/restores";
 

@@ -119,7 +119,7 @@ fn refer_to_returned(node: &mut Value, shared: &BTreeSet<String>) {
     }
 }
 
-/// The schemas of the actions that one request performs on many tasks.
+/// The schemas of the actions that one request can perform on many tasks.
 const ACTIONS: [&str; 10] = [
     "ApproveTask",
     "EditTask",
@@ -187,7 +187,7 @@ pub fn closed_sets(schemas: &Value) -> BTreeSet<String> {
     closed.map(|(name, _)| format!("{COMPONENTS}{name}")).collect()
 }
 
-/// Marks a request body as optional if none of its fields is required.
+/// Marks a request body as required, or as optional if none of its fields is required.
 pub fn set_body_required(operation: &mut Map<String, Value>, schemas: &Value) {
     let Some(body) = operation.get_mut("requestBody") else { return };
     let Some(schema) = body["content"].get("application/json").map(|content| &content["schema"]) else { return };

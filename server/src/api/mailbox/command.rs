@@ -100,7 +100,7 @@ fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>
     Ok(ApprovalOverrides { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
 }
 
-/// Fails if a request contains more than one of these fields, because only one of them would be read.
+/// Fails if a request contains more than one of these fields, because only one field would be read.
 fn only_one(fields: &[(&str, bool)]) -> Result<(), Error> {
     several(fields).map_or(Ok(()), |wrong| Err(vec![wrong].into()))
 }

@@ -37,7 +37,7 @@ impl Api {
     /// Filters may be combined. The status `open` matches all open statuses, and `closed` matches all closed statuses.
     /// A page may have fewer tasks than `limit`, because its size in bytes is limited as well.
     #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
-    #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per query parameter")]
     async fn list_tasks(
         &self,
         access: ApiRead,

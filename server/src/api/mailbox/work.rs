@@ -43,7 +43,7 @@ impl Api {
     ///
     /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
     /// status. A key that is bound to agents can claim only the tasks of its agents, and unassigned tasks without
-    /// output from others (403 `others_output`).
+    /// output from other authors (403 `others_output`).
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
@@ -105,7 +105,7 @@ impl Api {
     /// Adds an artifact to the task that the agent holds, or a new version of an existing artifact.
     ///
     /// Earlier versions remain stored. A review concerns the newest version. Only people and the author of an artifact
-    /// can add a new version: a key that is bound to agents gets 403 `not_author` for the artifacts of others.
+    /// can add a new version: a key that is bound to agents gets 403 `not_author` for artifacts of other authors.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,

@@ -80,7 +80,7 @@ impl<'a> Document<'a> {
         let value = self.front.get("title")?;
         let title = scalar_text(value);
         if title.is_none() && (value.is_array() || value.is_object()) {
-            self.warn("title", "it is a list or a mapping; the first heading is the title", warnings);
+            self.warn("title", "it is a list or a mapping; the title is the first heading or the file name", warnings);
         }
         let title = title?;
         if title.chars().count() > title::MAX_TITLE {
@@ -157,8 +157,8 @@ pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
 }
 
 /// Returns whether front matter states that the article is published: `draft: false` in Hugo, Zola, Astro and
-/// Docusaurus, `published: true` in Jekyll, or `publish: true` in Obsidian. Returns `None` if the front matter has none
-/// of these fields.
+/// Docusaurus, `published: true` in Jekyll, or `publish: true` in Obsidian. Returns `None` if none of these fields is
+/// true or false.
 pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
     let flag = |name: &str| match front.get(name)? {
         Value::Bool(flag) => Some(*flag),
@@ -166,7 +166,7 @@ pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
         _ => None,
     };
     let said = [flag("draft").map(|is_draft| !is_draft), flag("published"), flag("publish")];
-    // If several of these fields are present, the article is published only if all of them state so.
+    // If several of these fields are present, the article is published only if all present fields state so.
     said.into_iter().flatten().reduce(|all, one| all && one)
 }
 

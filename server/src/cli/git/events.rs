@@ -34,7 +34,7 @@ pub struct ArticleDiff<'a> {
     pub path: &'a str,
     pub verb: &'static str,
     pub payload: Map<String, Value>,
-    /// Whether the article belongs to this import from this event on.
+    /// Whether the article becomes a part of this import with this event.
     pub is_new: bool,
     /// The git id of the file's content, unless the file is removed.
     pub blob: Option<Oid>,
@@ -50,7 +50,7 @@ pub struct PreparedEvent {
     pub aggregate_id: String,
     pub path: String,
     pub commit: String,
-    /// Whether the article belongs to this import from this event on.
+    /// Whether the article becomes a part of this import with this event.
     pub is_new: bool,
 }
 
@@ -98,7 +98,7 @@ impl ArticleDiff<'_> {
         };
         let json = event.to_json()?;
         if json.len() > MAX_EVENT_BYTES {
-            return Ok(Err(format!("its event has {} bytes, and a request may contain at most 1 MiB", json.len())));
+            return Ok(Err(format!("its event has {} bytes; at most {MAX_EVENT_BYTES} are allowed", json.len())));
         }
         let (aggregate_id, path) = (self.id.to_owned(), self.path.to_owned());
         Ok(Ok(PreparedEvent { json, aggregate_id, path, commit: moment.commit_id(), is_new: self.is_new }))

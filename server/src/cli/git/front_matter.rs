@@ -63,7 +63,7 @@ impl FrontMatter {
         names.try_fold(first?, |value, name| member(value.as_object()?, name)).filter(|value| !value.is_null())
     }
 
-    /// Returns the line of a top-level name in the file.
+    /// Returns the line of a top-level name in the file, or 1 if the line is unknown.
     pub fn line(&self, name: &str) -> usize {
         let first = name.split('.').next().unwrap_or(name);
         let found = self

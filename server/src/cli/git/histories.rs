@@ -129,8 +129,8 @@ impl RandomRepository {
         self.commit(&[on], tree)
     }
 
-    /// Merges a commit with one or two others. Each file comes from one of the merged commits, or is missing. Sometimes
-    /// the merge also changes files.
+    /// Merges a commit with one or two new branches. Each file comes from one of the merged commits, or is missing.
+    /// Sometimes the merge also changes files.
     fn merge(&mut self, on: Oid) -> Oid {
         let mut parents = vec![on];
         for _ in 0..=self.numbers.below(2) {
@@ -202,7 +202,7 @@ fn check_each_commit(random: &RandomRepository, mut before: Model, base: Option<
         while let Some(event) = events.next_if(|event| event["metadata"]["commit"] == id.to_string()) {
             before.apply(event);
             let occurred_at = event["occurred_at"].as_str().expect("a time").to_owned();
-            assert!(time <= occurred_at, "times go back");
+            assert!(time <= occurred_at, "commit {id}: an event at {occurred_at} follows an event at {time}");
             time = occurred_at;
         }
         assert_eq!(before.texts(), random.trees[id], "after commit {id}");

@@ -20,7 +20,7 @@ const RENAME_SIMILARITY: u16 = 50;
 /// content are matched.
 const RENAME_LIMIT: usize = 1_000;
 
-/// The data of a commit that its events contain.
+/// The data of a commit that the events of its changes contain.
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub id: Oid,
@@ -37,7 +37,8 @@ pub struct Birth {
     pub commit: Oid,
 }
 
-/// A difference between two trees. Each side is a regular Markdown file, or `None` if the tree contains no such file.
+/// The change of a regular Markdown file between two trees: the path and the id of the file in each tree, or `None` if
+/// the tree does not contain the file.
 #[derive(Debug)]
 pub struct TreeChange {
     pub before: Option<(String, Oid)>,

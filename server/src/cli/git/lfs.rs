@@ -12,7 +12,7 @@ const FOLDER: &str = "lfs/objects";
 const ID_LEN: usize = 64;
 
 /// Returns the content of a file, or the reason why the file cannot be an article. Returns `None` if `blob` is not a
-/// pointer, or if the clone does not have the content.
+/// valid pointer, or if the clone has no content with the digest in the pointer.
 pub fn content(repository: &Repository, blob: &[u8]) -> Option<Result<Vec<u8>, &'static str>> {
     if blob.len() > MAX_POINTER_BYTES {
         return None;

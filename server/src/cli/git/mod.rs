@@ -75,7 +75,7 @@ pub struct Options {
     /// Imports only files that have ever had a matching path, such as `docs/**`; the default is every Markdown file.
     #[arg(long = "path", value_name = "GLOB")]
     pub paths: Vec<String>,
-    /// The slug of the project for the articles; the default is the name of the folder.
+    /// The slug of the project for the articles; the default is derived from the name of the folder.
     #[arg(long, value_name = "SLUG")]
     pub project: Option<String>,
     /// Exits with 2 if a file is left out.
@@ -88,7 +88,7 @@ pub struct Options {
     /// Imports again whenever HEAD or the files change, until the command is stopped.
     #[arg(long)]
     pub watch: bool,
-    /// Imports a folder even if it lacks the files of its last import, and removes their articles.
+    /// Imports a folder even if it lacks the files of its last import, and removes the articles of these files.
     #[arg(long, conflicts_with = "watch")]
     pub replace: bool,
 }
@@ -141,7 +141,8 @@ pub async fn import(
     Ok(outcome)
 }
 
-/// Returns the default slug of the project for a source: the name of its folder.
+/// Returns the default slug of the project for a source: the slug of its folder's name, or `repository` if that slug is
+/// empty.
 pub fn project_slug(source: &FileSource) -> String {
     Some(slug::slugify(&source.name())).filter(|slug| !slug.is_empty()).unwrap_or_else(|| "repository".to_owned())
 }
@@ -261,7 +262,7 @@ impl Import<'_> {
             }
         }
         drop(batches);
-        let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
+        let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the thread that reads the source panicked")));
         sent.and(read)
     }
 

@@ -45,7 +45,7 @@ impl Model {
         let before = self.events.len();
         let mut left = stop;
         let read = reading.run(&ProgressIndicator::start(None), &mut |batch| {
-            anyhow::ensure!(left != Some(0), "interrupted");
+            anyhow::ensure!(left != Some(0), "the test interrupts the import");
             left = left.map(|left| left - 1);
             self.append(&batch);
             Ok(())
@@ -136,6 +136,6 @@ impl Model {
         }
         let slugs: Vec<&Value> = self.articles.values().flatten().map(|fields| &fields["slug"]).collect();
         let distinct: HashSet<String> = slugs.iter().map(|slug| slug.to_string()).collect();
-        assert_eq!(distinct.len(), slugs.len(), "two articles have a slug after {event}");
+        assert_eq!(distinct.len(), slugs.len(), "two articles have the same slug after {event}");
     }
 }

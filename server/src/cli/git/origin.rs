@@ -14,7 +14,7 @@ use super::history::{Birth, steps};
 /// The maximum number of commits that are searched for the creation of a file. If the search does not find the
 /// creation, the article begins with the merge.
 const MAX_STEPS: usize = 100_000;
-/// The maximum number of entries in the cache of the creations of files.
+/// The maximum number of entries in the cache of file creations.
 const MAX_KNOWN: usize = 500_000;
 /// The maximum number of entries in the cache of the renames between commits.
 const MAX_RENAMES: usize = 256;

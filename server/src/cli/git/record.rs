@@ -24,12 +24,13 @@ pub struct Record {
     /// Whether the record exists. A deleted record is created again.
     pub exists: bool,
     pub progress: ImportProgress,
-    /// The text from which, together with paths and commits, the ids of articles are derived.
+    /// The ids of the articles are derived from this text together with paths and commits.
     pub seed: String,
     pub identity: SourceIdentity,
-    /// Whether the server has a record without the full path of the folder, or with another path.
+    /// Whether the record on the server has no path, or a path that differs from the full path of the folder. Always
+    /// `false` for a git repository.
     pub has_other_path: bool,
-    /// The ids of the articles of an earlier import that kept no record.
+    /// The ids of articles that an earlier import created without a record.
     pub unrecorded: Vec<String>,
 }
 
@@ -62,10 +63,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns the record of a source among the records of a project. A folder is recognized by its full path, or by
-    /// its name if an earlier version has written the record, without a path. A repository is recognized by its first
-    /// commit, by the commit that was imported last, or by its remote. A rewritten history or a shallow clone may lack
-    /// the first commit.
+    /// Returns the record of a source among the records of a project, if there is one. A folder is recognized by its
+    /// full path, or by its name if the record was written by an earlier version and has no path. A repository is
+    /// recognized by its first commit, or, because a rewritten history or a shallow clone may lack the first commit, by
+    /// the commit that was imported last or by its remote. `knows` returns whether the repository has a commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
         let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
         if source.kind != "git" {
@@ -111,8 +112,8 @@ impl Row {
 
 impl Record {
     /// Returns a new record for a source that was not imported into the project before. `rows` are the records of the
-    /// workspace. If another project has articles of the same repository, `project` distinguishes the ids of the
-    /// articles.
+    /// workspace. The ids of a folder's articles depend on `project`. The ids of a repository's articles depend on
+    /// `project` only if another project has a record of the same repository.
     pub fn new(source: &SourceIdentity, project: &str, rows: &[Row]) -> Self {
         let has_root = |row: &Row| row.kind == source.kind && !source.root.is_empty() && row.root == source.root;
         let base = match source.kind {
@@ -131,7 +132,7 @@ impl Record {
     }
 
     /// Returns the last commit whose changes have all been appended, and the commit of which only some changes have
-    /// been appended.
+    /// been appended. Each may be missing.
     pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
         (Oid::from_str(&self.progress.commit).ok(), Oid::from_str(&self.progress.towards).ok())
     }
@@ -155,13 +156,13 @@ impl Record {
         })
     }
 
-    /// Returns the id of an event of a batch.
+    /// Returns the id of the event at `index` in the batch that follows the current version of the record.
     pub fn event_id(&self, index: usize) -> String {
         name_id(&[&self.id, &self.version.to_string(), &index.to_string()])
     }
 }
 
-/// Returns the definition of the type of records.
+/// Returns the definition of the aggregate type of import records.
 pub fn definition() -> Value {
     let text = |name: &str, label: bool| json!({"name": name, "type": "string", "label": label});
     let mut fields: Vec<Value> = vec![text("name", true)];

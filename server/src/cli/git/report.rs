@@ -27,7 +27,7 @@ impl<'a> ImportWarnings<'a> {
         Self { note, left_out, doubtful, missing, has_unread }
     }
 
-    /// Reports that the text of a file is not imported.
+    /// Adds a file to the files without an article, and reports once for each file that its text is not imported.
     pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {
@@ -35,7 +35,8 @@ impl<'a> ImportWarnings<'a> {
         }
     }
 
-    /// Reports the parts of a file that are not imported as they are written.
+    /// Reports the parts of a file that are not imported as they are written. Later warnings for the same file are
+    /// ignored.
     pub fn warn(&mut self, path: &str, moment: &EventMoment, warnings: Vec<Warning>) {
         if warnings.is_empty() || !self.doubtful.insert(path.to_owned()) {
             return;
@@ -47,7 +48,8 @@ impl<'a> ImportWarnings<'a> {
     }
 }
 
-/// Returns the place of a file for a warning. `commit` is empty if the file is in no commit.
+/// Returns the path of a file, with the abbreviated id of the commit, for a warning. `commit` is empty if the file is
+/// in no commit.
 pub fn place(path: &str, commit: &str) -> String {
     match commit.get(..10) {
         Some(commit) => format!("{path} at commit {commit}"),

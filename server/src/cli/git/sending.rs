@@ -17,10 +17,10 @@ use crate::cli::projects::Projects;
 use crate::cli::retry;
 use crate::cli::sender::{AppendReply, append};
 
-/// The maximum number of ids in an event of a record.
+/// The maximum number of article ids that one event adds to the record of an import.
 const MAX_IDS: usize = 5_000;
 
-/// The sender of an import's batches.
+/// Sends the batches of an import to the server.
 pub struct BatchSender<'a> {
     pub client: &'a Client,
     pub progress: &'a ProgressIndicator,
@@ -36,7 +36,7 @@ pub struct BatchSender<'a> {
     pub broken: HashSet<String>,
     /// The paths of the files whose events the server rejected.
     pub refused: HashSet<String>,
-    /// The files that were already reported.
+    /// The files that were already reported as left out.
     pub reported: HashSet<String>,
 }
 
@@ -93,8 +93,8 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// Records the full path of a folder, before anything else is appended, so that another folder with the same name
-    /// does not continue this import.
+    /// Records the full path of the folder before anything else is appended, if the record has no path or a different
+    /// path. Otherwise another folder with the same name could continue this import.
     pub async fn record_path(&mut self) -> anyhow::Result<()> {
         if !self.record.has_other_path {
             return Ok(());
@@ -102,7 +102,7 @@ impl BatchSender<'_> {
         self.send(ImportBatch { progress: self.record.progress.clone(), ..ImportBatch::default() }).await
     }
 
-    /// Adds to the record the articles of an earlier import that kept no record.
+    /// Adds to the record the articles that an earlier import created without a record.
     async fn record_articles(&mut self) -> Result<(), CallError> {
         let ids = mem::take(&mut self.record.unrecorded);
         for some in ids.chunks(MAX_IDS) {
@@ -197,7 +197,7 @@ impl BatchSender<'_> {
         let tries = self.client.retry_policy.tries;
         let temporary = format!("the events were not appended after {tries} attempts; the import can be repeated");
         let temporary = error.is_temporary().then_some(temporary);
-        let stopped = (self.appended > 0).then(|| format!("stopped after {} events", self.appended));
+        let stopped = (self.appended > 0).then(|| format!("the import stopped after {} events", self.appended));
         temporary.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 

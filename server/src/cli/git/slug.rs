@@ -73,7 +73,8 @@ impl Slugs {
         }
     }
 
-    /// Removes and returns the next released slug. Another article may already have the slug again.
+    /// Removes and returns the alphabetically first of the released slugs. Another article may already have this slug
+    /// again.
     pub fn next_released(&mut self) -> Option<String> {
         self.released.pop_first()
     }
@@ -96,13 +97,14 @@ impl SlugQueue {
         }
     }
 
-    /// Returns the paths of the files that wait for a slug, in order.
+    /// Returns the sorted paths of the files that wait for a slug.
     pub fn of(&self, slug: &str) -> impl Iterator<Item = &String> {
         self.paths.get(slug).into_iter().flatten()
     }
 }
 
-/// Returns the slug for the path of a Markdown file. The file's extension is left out.
+/// Returns the slug for the path of a Markdown file, without the file's extension. If the path has no letters or
+/// digits, the slug contains a digest of the path.
 pub fn of_path(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut slug = slugify(stem);
@@ -138,8 +140,8 @@ pub fn of_front_matter(text: &str) -> Option<String> {
     rules::is_valid(&slug).then_some(slug)
 }
 
-/// Returns text in lower case, with a `-` in place of each sequence of characters other than letters and digits.
-/// Transcribes letters other than ASCII to ASCII, separately for each part of a path.
+/// Returns the sequences of letters and digits of a text in lower case, joined by `-`. Transcribes letters other than
+/// ASCII to ASCII, separately for each part of a path. A part whose letters have no transcription becomes a digest.
 pub fn slugify(text: &str) -> String {
     let parts = text.split('/').map(slugify_part).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")
@@ -159,8 +161,7 @@ fn slugify_part(part: &str) -> String {
     }
 }
 
-/// Returns the ASCII letters and digits of a text in lower case, with a `-` in place of each sequence of other
-/// characters.
+/// Returns the sequences of ASCII letters and digits of a text in lower case, joined by `-`.
 fn words(text: &str) -> String {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")

@@ -24,7 +24,7 @@ pub struct SourceIdentity {
     /// The id of the first commit, or the full path of a folder without a repository. Empty if the repository has no
     /// commit.
     pub root: String,
-    /// The address of the remote `origin` without a user and a password, or the empty string.
+    /// The address of the remote `origin` without a user and a password. Empty if the source has no such remote.
     pub remote: String,
 }
 
@@ -65,7 +65,9 @@ impl FileSource {
     /// Opens a repository again, which frees the objects that libgit2 keeps in memory.
     pub fn reopen(&mut self) -> anyhow::Result<()> {
         if let Self::Git(repository) = self {
-            *repository = Repository::open(repository.path()).context("the git repository cannot be opened again")?;
+            *repository = Repository::open(repository.path()).with_context(|| {
+                format!("the git repository {} cannot be opened again", repository.path().display())
+            })?;
         }
         Ok(())
     }
@@ -110,7 +112,8 @@ impl FileSource {
         Oid::from_str(id).is_ok_and(|id| repository.find_commit(id).is_ok())
     }
 
-    /// Returns the Markdown files of the repository at a commit, or the Markdown files of the folder.
+    /// Returns the Markdown files of the repository at a commit, or the Markdown files of the folder. A repository has
+    /// no files if `commit` is `None`.
     pub fn files(&self, commit: Option<Oid>) -> anyhow::Result<Files> {
         let mut files = Files::default();
         match (self, commit) {

@@ -17,11 +17,11 @@ use super::source::FileSource;
 use super::walk::{HistoryWalk, ProjectArticles};
 use crate::cli::progress::ProgressIndicator;
 
-/// The number of commits after which the repository is opened again, because libgit2 keeps the objects that it has read
-/// in memory.
+/// The number of commits after which the repository is opened again. Until then, libgit2 keeps all objects that were
+/// read in memory.
 const COMMITS_AT_ONCE: usize = 2_000;
 
-/// The place of a source.
+/// The kind of a source, with the folder to open.
 #[derive(Clone, Debug)]
 pub enum SourcePlace {
     /// A folder in a git repository.
@@ -45,7 +45,7 @@ pub struct SourceReader {
     pub is_everything: bool,
     /// Whether the project is only compared with HEAD.
     pub only_compare: bool,
-    /// The files that were already reported.
+    /// The files that were already reported as left out.
     pub reported: HashSet<String>,
     pub now: Timestamp,
 }
@@ -53,13 +53,13 @@ pub struct SourceReader {
 /// The outcome of reading a source.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// The number of articles at HEAD.
+    /// The number of articles at HEAD or in the folder.
     pub articles: usize,
-    /// The files of HEAD that have no article.
+    /// The files at HEAD or in the folder that have no article.
     pub missing: BTreeSet<String>,
     /// The files that were reported as left out.
     pub reported: HashSet<String>,
-    /// The number of events of the comparison with HEAD.
+    /// The number of events that result from the comparison with HEAD or with the folder.
     pub reconciled: u64,
     /// Whether the import found a file that it then failed to read.
     pub has_unread: bool,
@@ -153,7 +153,8 @@ impl SourceReader {
         }
     }
 
-    /// Returns the ids of the articles whose files have a matching path at any commit of the route.
+    /// Returns the ids of the articles whose files have a matching path at any commit of the route. The set is empty if
+    /// the globs match every file.
     ///
     /// An article is imported with its whole history or not at all.
     fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {
@@ -209,7 +210,7 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Brings the project to the state of the files at a commit or in the folder.
+    /// Adds the events that bring the project to the state of the files at a commit or in the folder.
     fn compare(
         &self,
         walk: &mut HistoryWalk<'_>,

@@ -73,7 +73,7 @@ impl ArticleState {
         changed
     }
 
-    /// Adds or replaces the fields of the file. Removes the other fields that earlier texts of the file had.
+    /// Adds or replaces the fields of the file. Removes the fields that only earlier texts of the file had.
     pub fn update(&mut self, fields: &Map<String, Value>) {
         self.fields.retain(|name, field| !field.of_file || fields.contains_key(name));
         self.merge(fields, true);
@@ -95,7 +95,8 @@ impl ArticleState {
     }
 }
 
-/// Returns the digest of a value's canonical JSON, in which objects are sorted and numbers have one form.
+/// Returns the first half of the SHA-256 digest of a value's canonical JSON, in which the keys of objects are sorted
+/// and numbers have one form.
 pub fn digest(value: &Value) -> Digest {
     let text = serde_json_canonicalizer::to_vec(value).unwrap_or_else(|_| value.to_string().into_bytes());
     let full: [u8; 32] = Sha256::digest(text).into();

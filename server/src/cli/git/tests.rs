@@ -111,7 +111,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(self.folder.parent().expect("made two deep"));
+        let _ = fs::remove_dir_all(self.folder.parent().expect("a parent folder"));
     }
 }
 
@@ -318,7 +318,7 @@ fn an_empty_repository_has_no_events_and_is_named_by_its_folder() {
     let scratch = Scratch::new();
     assert!(scratch.events(&[]).is_empty());
     assert_eq!(project_slug(&FileSource::repository(&scratch.folder).expect("opened")), "my-notes");
-    assert!(FileSource::repository(scratch.folder.parent().expect("made two deep")).is_err());
+    assert!(FileSource::repository(scratch.folder.parent().expect("a parent folder")).is_err());
 }
 
 #[test]

@@ -23,7 +23,7 @@ static TAG: LazyLock<Option<Regex>> =
 static ENTITY: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"&(#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|\w{2,8});").ok());
 
-/// Returns the text of the first heading that is not empty.
+/// Returns the text of the first heading that is not empty, in Markdown or as `<h1>`.
 pub fn first_heading(body: &str) -> Option<String> {
     let mut heading: Option<String> = None;
     let mut attempts = 0;

@@ -24,7 +24,7 @@ use super::state::ArticleState;
 pub struct Article {
     pub id: String,
     pub path: String,
-    /// A number that distinguishes the article from the others.
+    /// A number that distinguishes the article from the other articles of the project.
     pub number: usize,
     /// The article's fields. `None` if the article is deleted, or if its file cannot be an article.
     pub state: Option<ArticleState>,
@@ -32,7 +32,8 @@ pub struct Article {
     pub blob: Option<Oid>,
     /// The time of the article's last event.
     pub last: Option<Timestamp>,
-    /// Whether the file is imported. Other files are followed too, because a renamed file may have to be imported.
+    /// Whether the file is imported. Files that are not imported are followed too, because they may get a path that is
+    /// imported.
     pub is_chosen: bool,
 }
 
@@ -41,7 +42,7 @@ pub struct HistoryWalk<'a> {
     pub source: FileSource,
     pub report: ImportWarnings<'a>,
     globs: &'a GlobSet,
-    /// The text from which, together with paths and commits, the ids of new articles are derived.
+    /// The ids of new articles are derived from this text together with paths and commits.
     seed: String,
     /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
     salt: u64,
@@ -71,7 +72,7 @@ pub struct ProjectArticles {
     pub salt: u64,
     pub articles: Vec<Article>,
     pub others: Vec<Article>,
-    /// The ids of further articles, with their slugs.
+    /// The ids and slugs of the articles of other sources and of articles without a path.
     pub further: Vec<(String, String)>,
     /// The times of the last events of deleted articles, by id. Events of new articles with these ids do not occur
     /// earlier.
@@ -151,7 +152,7 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Applies the steps of one commit. The order is removals, then changes and renames, then new files, so that slugs
-    /// are free before they are used again. `origin` returns the creation of a new file.
+    /// are free before they are used again. `origin` returns the path and the commit at which a new file was created.
     pub fn follow(
         &mut self,
         steps: Vec<TreeChange>,
@@ -206,8 +207,9 @@ impl<'a> HistoryWalk<'a> {
         name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
     }
 
-    /// Creates the article of a new file. If a file with the same birth still exists under another path, the new file
-    /// is a copy and gets its own article.
+    /// Creates the article of a new file, or adopts the article at the same path that was not imported from this
+    /// source. If an article already has the id for this birth, the new file is a copy, and its article gets another
+    /// id.
     fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
             return self.adopt(other, path, blob, outbox);
@@ -236,8 +238,10 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, outbox)
     }
 
-    /// Gives an article the text of its file. `before` is the content that the file had before. If the file cannot be
-    /// read, the article keeps its fields and its former path.
+    /// Gives an article the path and, if the file is imported, the text of its file. `before` is the content that the
+    /// file had before. If the file cannot be read, the article keeps its fields and its former path. If the file
+    /// cannot be an article, deletes the article. If the outbox is closed, only records whether the file is to be
+    /// imported.
     fn write(
         &mut self,
         mut article: Article,
@@ -277,13 +281,13 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Assigns an article to the file at its path. If the project differed from the files before this commit, another
-    /// article may already have the path.
+    /// article may already have the path; that article becomes a spare article.
     fn keep(&mut self, article: Article) {
         self.spare.extend(self.live.insert(article.path.clone(), article));
     }
 
-    /// Writes the event that gives an article the text of its file. Returns a reason if the file has no text for an
-    /// article.
+    /// Writes the event that gives an article the text of its file. Returns the reason if the file has no text for an
+    /// article, or if the event is too large.
     fn text_event(
         &mut self,
         article: &mut Article,
@@ -356,7 +360,7 @@ impl<'a> HistoryWalk<'a> {
     }
 }
 
-/// Returns the fields of an article with a text. The slug is empty.
+/// Returns the fields of the article for a file with this path and text. The slug is empty.
 pub fn fields_of(path: &str, text: &str) -> Map<String, Value> {
     let mut ignored = Vec::new();
     Document::read(text, &mut ignored).into_fields(path, "", &mut ignored)

@@ -55,7 +55,8 @@ impl RepeatedWarning {
 }
 
 /// Imports a source and returns a summary, or returns `None` if the source has not changed since the last successful
-/// import. `imported` is the fingerprint of the source at that import.
+/// import. `imported` is the fingerprint of the source at that import. An import without an unread file updates
+/// `imported`.
 pub async fn import_if_changed(
     client: &Client,
     place: &SourcePlace,

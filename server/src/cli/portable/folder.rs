@@ -1,5 +1,5 @@
-//! The folder with the bytes of files that belongs to an export. The name of each file in the folder is the SHA-256 of
-//! its content.
+//! The folder that belongs to an export and contains the bytes of files. The name of each file in the folder is the
+//! SHA-256 of its content.
 //!
 //! No file name on the disk comes from a client. Several exports may use one folder, and each content is written once.
 
@@ -35,7 +35,8 @@ impl FilesFolder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Stores bytes under their hash. Returns `false` without storing the bytes if their hash differs.
+    /// Stores bytes under their hash, unless the folder already contains these bytes. Returns `false` without storing
+    /// the bytes if their hash differs from `sha256`.
     pub async fn store<E>(
         &self,
         sha256: &str,
@@ -69,8 +70,8 @@ impl FilesFolder {
         Ok(is_same)
     }
 
-    /// Returns the bytes with a hash as a stream. Fails if the size differs from `size`. The hash is checked when the
-    /// bytes are stored.
+    /// Returns the bytes with a hash as a stream. Fails if the size differs from `size`. Does not check the hash: the
+    /// recipient checks the hash when it stores the bytes.
     pub async fn read(
         &self,
         sha256: &str,
@@ -97,7 +98,7 @@ impl FilesFolder {
 
     fn path_of(&self, sha256: &str) -> anyhow::Result<PathBuf> {
         if sha256.len() != 64 || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
-            bail!("expected a SHA-256 of 64 lower-case hexadecimal digits");
+            bail!("'{sha256:.80}' is not a SHA-256: expected 64 lower-case hexadecimal digits");
         }
         Ok(self.path.join(sha256))
     }
@@ -131,7 +132,7 @@ mod tests {
     async fn bytes_are_stored_once_under_their_hash() {
         let place = std::env::temp_dir().join(format!("foldwork-folder-{}", uuid::Uuid::now_v7()));
         let folder = FilesFolder::create(&place).expect("a folder");
-        assert!(!folder.store(OF_ABC, 3, blocks("abd")).await.expect("read"), "another hash");
+        assert!(!folder.store(OF_ABC, 3, blocks("abd")).await.expect("read"), "the hash differs");
         assert!(folder.store(OF_ABC, 3, blocks("abc")).await.expect("stored"));
         assert!(folder.store(OF_ABC, 3, blocks("not read again")).await.expect("stored"));
         fs::write(place.join(OF_ABC), "abd").expect("damaged");
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(fs::read(place.join(OF_ABC)).expect("read"), b"abc");
         let read: Vec<_> = folder.read(OF_ABC, 3).await.expect("there").collect().await;
         assert_eq!(read.len(), 1);
-        assert!(folder.read(OF_ABC, 4).await.is_err(), "another size");
+        assert!(folder.read(OF_ABC, 4).await.is_err(), "the size differs");
         assert!(folder.store("../x", 3, blocks("abc")).await.is_err());
         assert_eq!(fs::read_dir(&place).expect("listed").count(), 1);
         fs::remove_dir_all(place).expect("removed");

@@ -8,7 +8,7 @@ use foldwork_engine::Error;
 #[error("{0}")]
 pub struct LineNumbers(pub String);
 
-/// Returns the index of the event that caused an error.
+/// Returns the index of the event that caused an error, if known. `events` is the number of events in the batch.
 pub fn index_of(error: &Error, events: usize) -> Option<usize> {
     if events == 1 {
         return Some(0);

@@ -70,12 +70,13 @@ pub struct People {
     /// key, the key's user was not a member, the key existed in another workspace, or the import would have raised a
     /// role or would have demoted or removed the owner of the workspace.
     pub refused: u64,
-    /// The number of lines that were left out, because the workspace existed before the import.
+    /// The number of lines that were left out, because the workspace existed before the import and `--with-members` was
+    /// not set.
     pub left_out: u64,
 }
 
 impl People {
-    /// Imports a line about access to a workspace.
+    /// Imports a line about access to a workspace, and counts the outcome.
     pub async fn import(
         &mut self,
         engine: &Engine,
@@ -147,9 +148,12 @@ async fn import_member(
 }
 
 async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: ExportedKey) -> anyhow::Result<ImportOutcome> {
-    let scope = |name: &String| Scope::parse(name).with_context(|| format!("'{name:.40}' is not a scope"));
+    let scopes = names::<Scope>().join(", ");
+    let expected = |name: &String| format!("'{name:.40}' is not a scope: expected one of {scopes}");
+    let scope = |name: &String| Scope::parse(name).with_context(|| expected(name));
     // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
-    anyhow::ensure!(key.agents.as_ref().is_none_or(|agents| !agents.is_empty()), "the key has an empty list of agents");
+    let has_agents = key.agents.as_ref().is_none_or(|agents| !agents.is_empty());
+    anyhow::ensure!(has_agents, "the list of agents of the key '{:.40}' is empty", key.id);
     let record = KeyRecord {
         id: key.id.into(),
         workspace_id: workspace_id.clone(),

@@ -38,7 +38,7 @@ use crate::cli::sender::SendTally;
 
 /// The maximum number of events in a batch.
 const MAX_EVENTS: usize = 512;
-/// The maximum total size of the lines of a batch, in bytes.
+/// The total size of the pending lines, in bytes, at which a batch is appended.
 const MAX_BYTES: usize = 1 << 20;
 /// The maximum size of the line of an event, in bytes. A server accepts only smaller events, and a much larger event
 /// would block the store.
@@ -54,7 +54,7 @@ pub struct ImportReport {
     /// The number of events that were left out because the events belong to agents of plugins that a server has already
     /// registered in the workspace.
     pub left_out: u64,
-    /// The number of article events that got another slug.
+    /// The number of article events that got another slug than in the file.
     pub renamed: u64,
 }
 
@@ -226,7 +226,7 @@ impl ImportRun {
     }
 
     /// Applies a definition unless the type has this definition now, or had this definition at the same point of its
-    /// history.
+    /// history. Fails if the type had a different definition at this point.
     async fn define(&mut self, line: ExportedDefinition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);
@@ -355,7 +355,8 @@ impl ImportRun {
     }
 
     /// Appends the pending events. If the workspace rejects an event, appends the earlier events and returns an error
-    /// with the line of the rejected event.
+    /// with the line of the rejected event. If the rejected event is not known, appends no event and returns an error
+    /// with all lines of the batch.
     async fn flush(&mut self) -> anyhow::Result<()> {
         let PendingEvents { mut events, lines, .. } = std::mem::take(&mut self.pending);
         let sent = self.slugs.pass_to(&mut events);
@@ -399,6 +400,11 @@ fn record_of(about: &ExportedWorkspace) -> anyhow::Result<WorkspaceRecord> {
         name: or(&about.name, "imported"),
         slug: or(&about.slug, "imported"),
         owner_id: owner.into(),
-        created_at: parse_date(&about.created_at).context("/foldwork_export/workspace/created_at: expected a time")?,
+        created_at: parse_date(&about.created_at).with_context(|| {
+            format!(
+                "/workspace/created_at: expected a time like 2026-01-31T09:30:00.000Z, got '{:.40}'",
+                about.created_at
+            )
+        })?,
     })
 }

@@ -19,7 +19,7 @@ pub struct FileSlugs(Arc<SlugsInLog>);
 pub type Sent = Option<String>;
 
 impl FileSlugs {
-    /// Records the slug of an event.
+    /// Records the slug of an event of an article.
     pub fn record(&mut self, event: &NewEvent) {
         if let (ARTICLE, Some(slug)) = (&*event.aggregate_type, slug_of(&event.payload)) {
             let ids = Arc::make_mut(&mut self.0).entry(slug.to_owned()).or_default();
@@ -29,7 +29,8 @@ impl FileSlugs {
         }
     }
 
-    /// Passes the slugs of the file to events that are about to be appended. Returns the slugs of these events.
+    /// Passes the slugs that were read so far to the exported article events among `events`, which are about to be
+    /// appended. Returns the slug of each event.
     pub fn pass_to(&self, events: &mut [NewEvent]) -> Vec<Sent> {
         let pass = |event: &mut NewEvent| {
             if event.recorded.is_some() && event.aggregate_type == ARTICLE {

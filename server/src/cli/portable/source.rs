@@ -56,7 +56,8 @@ pub struct BytesReference<'a> {
 }
 
 impl ExportPage<'_> {
-    /// Returns the position after which the next page begins. Returns `None` after the last page.
+    /// Returns the position after which the next page begins, or `None` after the last page. `after` is the position
+    /// after which this page begins, and `last` is the position of the last event that was read.
     pub fn next(&self, after: u64, last: u64) -> Option<u64> {
         let position = self.position.unwrap_or(last).max(last);
         let has_more = self.next_cursor.is_some() || !self.data.is_empty();

@@ -79,7 +79,8 @@ impl OpenStore {
             (None, Some(name)) => bail!("the store has no workspace '{name}'; {}", known(&engine).await?),
             (None, None) => bail!("choose a workspace with --workspace; {}", known(&engine).await?),
         };
-        let workspace = engine.offline(&record.id).await.context("the workspace cannot be opened")?;
+        let unopened = || format!("the workspace {} cannot be opened", record.id);
+        let workspace = engine.offline(&record.id).await.with_context(unopened)?;
         Ok(Self { engine, workspace })
     }
 

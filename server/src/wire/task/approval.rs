@@ -6,7 +6,7 @@ use crate::wire::json::{AnyObject, Text};
 use crate::wire::shown::shown;
 
 shown! {
-    /// An event that approval appends, with the state after the approval.
+    /// An event that approval appends, with the state of its aggregate after the approval.
     #[oai(rename = "Effect")]
     pub struct EffectBody from view: EffectView where {
         let event = view.event;

@@ -50,7 +50,7 @@ pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -
 pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Message, Error> {
     let missing = || match texts.first() {
         Some(sent) => sent.invalid("expected a string that is not blank"),
-        None => Error::invalid_at("/parts", "required"),
+        None => Error::invalid_at("/parts", "required array of parts"),
     };
     let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;
     let is_blank = |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());

@@ -113,7 +113,7 @@ pub struct RejectTask {
 
 from_fields!(only RejectTask { reason, expected_version, message, comment });
 
-/// Defers the task.
+/// Defers the task. Without `until` and `for_seconds`, the deferral has no end.
 #[derive(Object)]
 pub struct DeferTask {
     /// The time at which the task becomes active again, RFC 3339.

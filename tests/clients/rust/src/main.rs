@@ -208,7 +208,7 @@ impl Story {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Step {
-    let setting = |name: &str| std::env::var(name).map_err(|_| format!("{name} is not set"));
+    let setting = |name: &str| std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"));
     let (base, run) = (setting("FOLDWORK_BASE")?, setting("FOLDWORK_RUN")?);
     let owner = open(&base, Some(&setting("FOLDWORK_TOKEN")?))?;
     let slug = format!("rust-{run}");

@@ -44,7 +44,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         .remark(WITH_DECIMALS): AnyNumber, eval_multiply;
     /// Returns a number raised to a power.
     "$pow"("number, exponent: number") [r#"{"$pow":[2,10]}"#, "{}", "1024"]: Exactly(2), pow;
-    /// Returns the logistic function.
+    /// Returns the value of the logistic function.
     "$sigmoid"("number") [r#"{"$sigmoid":0}"#, "{}", "0.5"]:
         Own(|spec, scope: &ParseScope| Ok(OperatorArguments::from(vec![Some(parse(spec, scope)?)]))), sigmoid;
     /// Returns the square root.

@@ -16,7 +16,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the first value that is neither null nor missing, or else the last value.
     "$ifNull"("expression...: any, replacement: any") [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#]:
         Own(parse_if_null), if_null;
-    /// Returns the value of the first branch whose case is true.
+    /// Returns the value of the first branch whose case is true, or else the default.
     "$switch"("branches: array, default?: any") [
         r#"{"$switch":{"branches":[{"case":{"$gt":["$a",1]},"then":"many"}],"default":"few"}}"#,
         r#"{"a":1}"#,

@@ -309,7 +309,7 @@ fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
         (Ok(parsed @ Value::Array(_)), ConversionTarget::Array)
         | (Ok(parsed @ Value::Object(_)), ConversionTarget::Object) => Ok(parsed),
         (Ok(other), _) => {
-            let reason = format!("it contains a value of type {}, expected {}", other.type_name(), target.name());
+            let reason = format!("the text contains a value of type {}, expected {}", other.type_name(), target.name());
             Err(failure_of(what(), reason))
         }
         (Err(error), _) => Err(failure_of(what(), error)),

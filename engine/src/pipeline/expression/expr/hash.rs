@@ -37,7 +37,7 @@ fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
     match input {
         Value::Null => NULL,
         Value::String(text) => {
-            // Computing the hash takes longer than reading the text, which has already been counted.
+            // Evaluating the argument has counted the reading of the text. Hashing the text takes longer.
             env.query.tick_bytes(text.len().saturating_mul(8))?;
             let text = hash(text.as_bytes());
             env.query.charge(text.len())?;

@@ -239,8 +239,9 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value of an expression that reads no row is known only when the pipeline runs. Such an
-    /// expression reads the time, reads one of the first `variables` user variables, or uses random numbers.
+    /// Returns whether the value of the expression is known only when the pipeline runs, even if the expression does
+    /// not read the row: the expression reads the time or one of the first `variables` user variables, or uses random
+    /// numbers.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
             ExprNode::Variable(variable, _) => variable.outer < variables,
@@ -281,7 +282,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether evaluation succeeds for every row and always returns the same value for a row.
+    /// Returns `true` only if evaluation is known to succeed for every row within the limits of the query, and to
+    /// return the same value for a row each time.
     pub fn never_fails(&self) -> bool {
         const INFALLIBLE: [&str; 15] = [
             "$and",

@@ -11,7 +11,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
-    /// Returns a field by its name, which may contain dots and dollar signs.
+    /// Returns the value of a field by its name, which may contain dots and dollar signs.
     "$getField"("field: string, input?: object") [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"]:
         Own(parse_get_field), get_field;
     /// Merges the objects into one; later fields replace earlier ones.

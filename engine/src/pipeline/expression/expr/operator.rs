@@ -26,7 +26,7 @@ pub(super) enum ArgumentForm {
     AnyNumber,
     /// An object with named arguments.
     Named(&'static NamedArguments),
-    /// A notation that only this operator uses, with the function that parses the arguments.
+    /// A special notation, with the function that parses the arguments.
     Own(fn(&Value, &ParseScope) -> Result<OperatorArguments>),
 }
 

@@ -15,7 +15,7 @@ use crate::pipeline::value::path::{FieldPath, check_name};
 /// The maximum depth of nested expressions.
 pub(super) const MAX_DEPTH: usize = 180;
 
-/// The names that are visible while an expression is parsed: operators, and variables with their slots.
+/// The names that are visible while an expression is parsed: operators and variables.
 #[derive(Clone)]
 pub struct ParseScope<'q> {
     /// The query whose time and memory limits apply to parsing and folding.
@@ -65,7 +65,7 @@ impl<'q> ParseScope<'q> {
         self.redact
     }
 
-    /// Returns the scope one level deeper.
+    /// Returns the scope one level deeper, or an error if the scope already has the maximum depth.
     fn deeper(&self) -> Result<ParseScope<'q>> {
         if self.depth == MAX_DEPTH {
             return Err(Error::new(15, format!("expression is nested deeper than {MAX_DEPTH} levels")));
@@ -74,8 +74,8 @@ impl<'q> ParseScope<'q> {
     }
 }
 
-/// The maximum size of a folded constant in bytes. An expression with a larger result is evaluated for each row and
-/// charged to the query's budget.
+/// The maximum number of bytes that the evaluation of a folded call may use. A call that needs more is evaluated for
+/// each row and charged to the query's budget.
 const FOLD_BYTES: i64 = 64 * 1024;
 
 /// Parses an expression and folds its constant parts.
@@ -148,8 +148,8 @@ fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Ex
     fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
 
-/// Replaces a call with its result if constant arguments determine the result. The evaluation may use the remaining
-/// time of the query and a small part of the query's memory.
+/// Replaces a call with its result if constant arguments determine the result and the evaluation needs at most
+/// [`FOLD_BYTES`] of memory. The evaluation may use the remaining time of the query.
 fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));

@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         r#"{"a":"aba"}"#,
         r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
     ]: Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)), find_all;
-    /// Returns whether the string matches.
+    /// Returns whether the string matches the regular expression.
     "$regexMatch"("input: string, regex: string, options?: string")
         [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"]:
         Own(|spec, scope| parse_regex("$regexMatch", spec, scope)), matches;

@@ -32,6 +32,7 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
 
 /// Rounds the first argument to the decimal place in the second argument. `digits` receives three numbers: the
 /// magnitude cut off at the place, the remainder, and the unit of the place. `digits` returns the rounded magnitude.
+/// `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
 fn to_place(
     call: &OperatorCall,
     env: &Env,

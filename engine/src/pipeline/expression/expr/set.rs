@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns whether no item is false, null or zero.
     "$allElementsTrue"("array") [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"]:
         Exactly(1), all_elements_true;
-    /// Returns whether an item is true.
+    /// Returns whether at least one item is neither false nor null nor zero.
     "$anyElementTrue"("array") [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"]:
         Exactly(1), any_element_true;
     /// Returns the items of the first array that the second array does not contain.
@@ -162,8 +162,8 @@ fn intersection(call: &OperatorCall, env: &Env) -> Answer {
     some(sorted(kept, env.query, |item| measure(item, env.query), Value::cmp)?)
 }
 
-/// Returns the indexes of the arguments, constants last. The order of the operands does not matter, and MongoDB also
-/// moves constants to the end.
+/// Returns the indexes of the arguments, constants last. The order of the operands does not change the result, and
+/// MongoDB also moves constants to the end.
 fn operands(call: &OperatorCall) -> impl Iterator<Item = usize> {
     let is_constant = |index: &usize| call.expr(*index).is_some_and(|operand| operand.constant().is_some());
     let varying = (0..call.len()).filter(move |index| !is_constant(index));

@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the least value that is not null.
     "$min"("expression...: any") [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"]:
         AnyNumber, |call, env| extreme(call, env, |value, best| value < best);
-    /// Returns the percentiles of the numbers for the given ranks.
+    /// Returns the percentiles of the numbers for the fractions in `p`.
     "$percentile"("input: any, p: array, method: string")
         [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"]:
         Own(parse_percentile), percentile;

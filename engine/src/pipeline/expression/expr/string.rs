@@ -58,7 +58,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Exactly(1), |call, env| change_case(call, env, str::to_ascii_uppercase);
 };
 
-/// Returns a string, number or date as text. Null becomes the empty string.
+/// Returns a string, number or date as text. Null becomes the empty string. Rejects values of all other types.
 fn coerce(value: &Value) -> Result<Arc<str>> {
     match value {
         Value::Bool(_) => Err(Error::new(16007, "can't convert from BSON type bool to String")),

@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// Returns the number of milliseconds in a unit of the time of day.
+    /// Returns the number of milliseconds in the unit, which must be shorter than a day.
     pub fn milliseconds(self) -> i64 {
         match self {
             Unit::Hour => 3_600_000,

@@ -24,7 +24,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Returns whether the bits of a number pass the test. A value that is not a 64-bit integer does not pass.
+    /// Returns whether the bits of a number pass the test. A value that is not a whole number of 64 bits does not pass.
     pub fn matches(&self, value: &Value) -> bool {
         let number = match value {
             Value::Int(number) => *number,

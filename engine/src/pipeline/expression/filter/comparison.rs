@@ -14,7 +14,7 @@ pub enum Comparison {
     Lte,
 }
 
-/// The members of `$in`.
+/// The values in the operand of `$in`, without the patterns.
 #[derive(Debug, Clone, Default)]
 pub struct MemberSet {
     values: FxHashSet<Value>,

@@ -124,7 +124,8 @@ fn all(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
     Ok(true)
 }
 
-/// Returns the number without its fraction, if the result fits into 64 bits.
+/// Returns the number without its fraction, or `None` if the value is not a number or the result does not fit into 64
+/// bits.
 fn truncated(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),

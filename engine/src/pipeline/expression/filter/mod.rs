@@ -100,7 +100,8 @@ impl Filter {
         self.rank() > 2
     }
 
-    /// Returns the top-level fields that the filter reads, or `None` if the filter may read any field.
+    /// Returns the top-level fields that the filter reads, or `None` if the filter reads anything other than plain
+    /// paths.
     pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
         let mut fields = BTreeSet::new();
         let mut whole = !self.is_plain();
@@ -122,7 +123,8 @@ impl Filter {
     }
 }
 
-/// Adds the conjuncts of a query document to `parts`. `node` is the compiled document, with one child for each field.
+/// Adds the conjuncts of a query document to `parts`. `node` is the compiled document, with one child for each field
+/// except comments.
 fn split(spec: &Value, node: &FilterNode, parts: &mut Vec<Filter>) {
     let (FilterNode::And(nodes), Value::Object(object)) = (node, spec) else { return };
     let fields = object.iter().filter(|(name, _)| &***name != "$comment");

@@ -54,7 +54,8 @@ pub enum Element {
 
 impl FilterNode {
     /// Returns the rank of the condition in the evaluation order: 0 for cheap tests, 1 for more expensive tests, 2 for
-    /// schemas and for expressions that cannot fail, and 3 for other expressions.
+    /// schemas and for expressions that cannot fail, and 3 for all other expressions. A compound condition has the
+    /// highest rank of its parts.
     pub fn rank(&self) -> u8 {
         match self {
             FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {

@@ -14,12 +14,13 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::{whole, whole_double};
 
-/// Returns whether an object contains operators. Any other object is a value to compare with.
+/// Returns whether an object begins with an operator. Any other object is a value to compare with.
 pub fn is_operators(object: &Object) -> bool {
     object.keys().next().is_some_and(|name| name.starts_with('$') && !matches!(&**name, "$ref" | "$id" | "$db"))
 }
 
-/// Parses the operand of `$in` and `$nin`: a set of values, and patterns for strings.
+/// Parses the operand of `$in` and `$nin`: a set of values, and patterns for strings. Returns one test for the values
+/// and one test for each pattern.
 pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> {
     let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
     query.tick_many(items.len())?;

@@ -33,7 +33,7 @@ impl<'s> FilterContext<'s> {
         self.scope.query
     }
 
-    /// Returns the context one level deeper.
+    /// Returns the context one level deeper, or an error if the context already has the maximum depth.
     pub fn deeper(self) -> Result<Self> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(2, format!("exceeded depth limit of {MAX_DEPTH} levels in the query")));

@@ -33,7 +33,7 @@ impl<'s> FilterPattern<'s> {
         Ok(FilterPattern { pattern, options })
     }
 
-    /// Returns the pattern that a value represents, if any.
+    /// Returns the pattern of a `$regularExpression`, or `None` for any other value.
     pub fn of_value(value: &'s Value) -> Option<FilterPattern<'s>> {
         extended_json::regex(value).map(|(pattern, options)| FilterPattern { pattern, options })
     }

@@ -260,7 +260,7 @@ impl Dependency {
     }
 }
 
-/// Returns a length or count as an integer of at least 0.
+/// Returns a length or count, or `None` if the value is not an integer or whole double of at least 0.
 pub fn natural(value: &Value) -> Option<usize> {
     let number = match value {
         Value::Int(number) => *number,

@@ -1,4 +1,4 @@
-//! Type names and type numbers, as used by `$type` and `bsonType`.
+//! The type names in `$type` and `bsonType`, and the type numbers in `$type`.
 
 use crate::model::decimal;
 use crate::model::value::Value;

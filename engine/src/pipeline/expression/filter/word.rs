@@ -38,17 +38,17 @@ pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
         .remark("Values may be written as Extended JSON; an `$oid` becomes a string of its hexadecimal digits.");
     /// Neither the value nor an item of the array equals the operand.
     "$ne"("value: any") [r#"{"a":{"$ne":1}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":2},{"b":1}]"#];
-    /// The value is greater than the operand and of the same type.
+    /// The value, or an item of the array, is greater than the operand and of the same type.
     "$gt"("value: any") [r#"{"a":{"$gt":1}}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, r#"[{"a":2}]"#];
-    /// The value is greater than or equal to the operand and of the same type.
+    /// The value, or an item of the array, is greater than or equal to the operand and of the same type.
     "$gte"("value: any") [r#"{"a":{"$gte":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#];
-    /// The value is less than the operand and of the same type.
+    /// The value, or an item of the array, is less than the operand and of the same type.
     "$lt"("value: any") [r#"{"a":{"$lt":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#];
-    /// The value is less than or equal to the operand and of the same type.
+    /// The value, or an item of the array, is less than or equal to the operand and of the same type.
     "$lte"("value: any") [r#"{"a":{"$lte":1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#];
-    /// The value equals one of the operands or matches one of the patterns.
+    /// The value, or an item of the array, equals one of the operands or matches one of the patterns.
     "$in"("values: array") [r#"{"a":{"$in":[1,3]}}"#, r#"[{"a":1},{"a":2},{"a":[3]}]"#, r#"[{"a":1},{"a":[3]}]"#];
-    /// The value equals none of the operands and matches none of the patterns.
+    /// Neither the value nor an item of the array equals one of the operands or matches one of the patterns.
     "$nin"("values: array") [r#"{"a":{"$nin":[1,3]}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#];
     /// Not all of the operators match.
     "$not"("operators: object") [r#"{"a":{"$not":{"$gt":1}}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":1},{"b":1}]"#];

@@ -28,9 +28,9 @@ pub struct Projection {
 /// The kind of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectionKind {
-    /// Keeps the named fields and drops the others.
+    /// Keeps or computes the named fields and drops all other fields.
     Inclusion,
-    /// Drops the named fields and keeps the others.
+    /// Drops the named fields and keeps all other fields.
     Exclusion,
     /// Keeps every field and computes the named fields.
     Set,
@@ -53,7 +53,7 @@ pub enum ProjectedField {
 }
 
 impl Projection {
-    /// Applies the projection to the root of `env`.
+    /// Applies the projection to the root of `env`. Returns a root that is not an object unchanged.
     pub fn apply(&self, env: &Env) -> Result<Value> {
         let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
         let mut object = match self.kind {
@@ -164,7 +164,8 @@ impl Branch {
         })
     }
 
-    /// Writes the computed fields. Every expression reads the original row.
+    /// Writes the computed fields, and removes the computed fields whose values are missing. Every expression reads the
+    /// original row.
     fn compute(&self, out: &mut Object, env: &Env) -> Result<()> {
         if !self.computes {
             return Ok(());

@@ -91,11 +91,11 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: ProjectedField) -> Re
 }
 
 /// A parser for a `$project`, which reads the fields one by one. The first field determines whether the projection
-/// keeps or drops fields.
+/// keeps or drops fields, unless the field only keeps or drops `_id`.
 struct ProjectionParser {
     kind: Option<ProjectionKind>,
-    /// Whether to keep the whole `_id`. `None` if the specification does not mention the `_id`. Both kinds of
-    /// projection may keep or drop the `_id`.
+    /// Whether to keep the whole `_id`; `None` if the specification neither keeps nor drops the whole `_id`. Both kinds
+    /// of projection may keep or drop the `_id`.
     id: Option<bool>,
     root: Branch,
 }

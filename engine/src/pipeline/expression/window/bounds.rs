@@ -21,7 +21,7 @@ pub enum WindowBound<T> {
 /// The two ends of a window.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bounds {
-    /// Numbers of rows before and after the current row.
+    /// Distances from the current row, as numbers of rows.
     Documents(WindowBound<i64>, WindowBound<i64>),
     /// Distances between the sort values, which are numbers.
     Numbers(WindowBound<Value>, WindowBound<Value>),
@@ -133,7 +133,7 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
     }
 }
 
-/// Replaces the current row with the distance 0.
+/// Replaces `Current` with the distance 0. Leaves other bounds unchanged.
 fn zero<T: Clone>(bound: &WindowBound<T>, zero: T) -> WindowBound<T> {
     match bound {
         WindowBound::Current => WindowBound::Offset(zero),

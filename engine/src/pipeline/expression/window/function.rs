@@ -30,7 +30,7 @@ pub enum WindowFunction {
     MovingAverage(Expr, f64),
     Covariance(Expr, DeviationKind),
     LinearFill(Expr),
-    /// `$locf`: the last value that is neither null nor missing.
+    /// `$locf`: the last value up to the current row that is neither null nor missing.
     LastKnown(Expr),
     Scale(Scale),
 }
@@ -123,8 +123,8 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the constant that a `$shift` returns if the partition has no row at the distance. `None` represents
-    /// null.
+    /// Returns the constant that a `$shift` returns if the partition has no row at the distance. Returns `None` for the
+    /// constant null and for all other functions.
     pub fn default_value(&self) -> Option<&Value> {
         match self {
             WindowFunction::Shift { default, .. } => Some(default).filter(|value| !matches!(value, Value::Null)),

@@ -1,4 +1,4 @@
-//! Window functions, which compute a value for each row from the rows around it.
+//! Window functions, which compute a value for each row from the rows around the row.
 
 mod bounds;
 mod function;

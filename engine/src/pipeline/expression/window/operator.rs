@@ -79,7 +79,7 @@ pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
     "$linearFill"("expression: number")
         [r#"{"$linearFill":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,3.0,4]"].without_window():
         parse::linear_fill;
-    /// Returns the last value that is neither null nor missing.
+    /// Returns the last value up to the current row that is neither null nor missing.
     "$locf"("expression: any") [r#"{"$locf":"$a"}"#, r#"[{"t":1,"a":2},{"t":2},{"t":3,"a":4}]"#, "[2,2,4]"]
         .without_window(): parse::last_known;
     /// Maps the value linearly, so that the least value of the window becomes `min` and the greatest value becomes
@@ -96,7 +96,7 @@ pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
         .without_window(): parse::shift;
 };
 
-/// Returns the functions that are not accumulators.
+/// Returns the window functions that are not accumulators.
 pub fn catalogue() -> impl Iterator<Item = &'static WindowOperator> {
     OPERATORS.iter()
 }

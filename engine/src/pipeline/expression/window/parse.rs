@@ -142,7 +142,8 @@ impl WindowCall<'_> {
         }
     }
 
-    /// Parses the unit of `$derivative` and `$integral`, and returns its length in milliseconds.
+    /// Parses the unit of `$derivative` and `$integral`. Returns the length of the unit in milliseconds, or `None` if
+    /// the argument has no unit.
     fn unit(&self, object: &Object) -> Result<Option<i64>> {
         match object.get("unit") {
             None => Ok(None),

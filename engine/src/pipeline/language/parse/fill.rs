@@ -1,4 +1,5 @@
-//! Parses `$fill`. Fields with a `method` become a `$setWindowFields`. Fields with a `value` become a `$set` after it.
+//! Parses `$fill`. Fields with a `method` become a `$setWindowFields`. Fields with a `value` become a `$set` after the
+//! `$setWindowFields`.
 
 use std::sync::Arc;
 

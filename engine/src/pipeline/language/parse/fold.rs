@@ -1,6 +1,7 @@
 //! Parses `$fold`, which folds streams of events into states.
 
 use crate::model::date::parse_date;
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::ParseScope;
@@ -13,7 +14,8 @@ const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<FoldOptions> {
     let Value::Object(object) = value else {
-        return Err(Error::new(14, "the $fold stage specification must be an object"));
+        let found = value.type_name();
+        return Err(Error::new(14, format!("the $fold stage specification must be an object, found {found}")));
     };
     let mut fold = FoldOptions::default();
     for (name, value) in object.iter() {
@@ -53,7 +55,10 @@ fn time(value: &Value, scope: &ParseScope) -> Result<i64> {
         Some(Value::String(text)) => parse_date(&text),
         _ => None,
     }
-    .ok_or_else(|| Error::new(14, "the 'at' argument to $fold must be a constant RFC 3339 time or date"))
+    .ok_or_else(|| {
+        let found = excerpt(value);
+        Error::new(14, format!("the 'at' argument to $fold must be a constant RFC 3339 time or date, found: {found}"))
+    })
 }
 
 fn number(name: &str, value: &Value) -> Result<i64> {
@@ -63,12 +68,18 @@ fn number(name: &str, value: &Value) -> Result<i64> {
         _ => None,
     }
     .filter(|number| *number >= 0)
-    .ok_or_else(|| Error::new(14, format!("the '{name}' argument to $fold must be a non-negative integer")))
+    .ok_or_else(|| {
+        let found = excerpt(value);
+        Error::new(14, format!("the '{name}' argument to $fold must be a non-negative integer, found: {found}"))
+    })
 }
 
 fn flag(name: &str, value: &Value) -> Result<bool> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        _ => Err(Error::new(14, format!("the '{name}' argument to $fold must be a boolean"))),
+        other => {
+            let found = excerpt(other);
+            Err(Error::new(14, format!("the '{name}' argument to $fold must be a boolean, found: {found}")))
+        }
     }
 }

@@ -38,7 +38,7 @@ pub struct PipelineSurroundings<'q> {
 /// A function that parses the stages of a pipeline.
 pub type Read = fn(&[Value], &PipelineSurroundings) -> Result<Pipeline>;
 
-/// The stage that contains a pipeline.
+/// The stage that contains a pipeline, or `Request` for the top-level pipeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ContainingStage {
     Request,
@@ -68,7 +68,7 @@ impl<'q> PipelineSurroundings<'q> {
         ParseScope::root(self.query).with(self.variables.iter().cloned())
     }
 
-    /// Returns the place of constants in a stage over `rows`.
+    /// Returns the context in which the constants of a stage over `rows` are converted.
     pub fn place<'s>(&'s self, rows: &'s RowFields) -> ConstantPlace<'s, 'q> {
         ConstantPlace::new(rows, self.query, &self.variables, &self.kinds)
     }

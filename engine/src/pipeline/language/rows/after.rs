@@ -19,7 +19,7 @@ use crate::pipeline::value::path::FieldPath;
 impl RowFields {
     /// Returns the known fields of the rows after a stage.
     pub fn after(self, stage: &Stage, query: &Context) -> Result<RowFields> {
-        // A change copies the known fields if the rows of another stage share them.
+        // A change may copy all known fields, because several `RowFields` may share the fields.
         query.tick_many(self.changed.len())?;
         Ok(match stage {
             Stage::Documents(_) => RowFields::new(BaseFields::Any),
@@ -241,7 +241,7 @@ impl RowFields {
         }
     }
 
-    /// Returns the kind of a field that contains these rows.
+    /// Returns the kind of a field that contains these rows, or `Any` at the maximum depth.
     fn within(&self) -> ValueKind {
         if self.depth >= MAX_DEPTH {
             return ValueKind::Any;

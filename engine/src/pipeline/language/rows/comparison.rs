@@ -15,7 +15,7 @@ use crate::pipeline::value::known_types::ConstantMismatch;
 
 /// MongoDB's error number for a string that is not a date.
 const NO_DATE: i32 = 241;
-/// The maximum number of allowed values in a warning.
+/// The maximum number of a field's allowed values that a warning lists.
 const MAX_LISTED: usize = 8;
 
 /// The values with which a constant is compared.
@@ -83,7 +83,8 @@ impl ComparisonTarget<'_> {
         Ok(None)
     }
 
-    /// Warns if the types of the values do not allow the constant.
+    /// Warns if the type or the allowed values of the field exclude the constant. A comparison by order ignores the
+    /// allowed values.
     fn refused(self, source: &FieldSource, constant: &Value, query: &Context) -> Converted {
         let FieldSource { types, path, form } = source;
         let name = excerpt_of(self.name);
@@ -130,7 +131,7 @@ fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> Strin
     format!("'{name}' is {kind} and never equals {}{hint}", excerpt(constant))
 }
 
-/// Returns the warning about a text that is not among the values that a type allows.
+/// Returns the warning about a constant that is not among the values that a type allows.
 fn not_among(name: &str, allowed: &[Value], constant: &Value) -> String {
     let listed: Vec<String> = allowed.iter().take(MAX_LISTED).map(excerpt).collect();
     let others = if allowed.len() > MAX_LISTED { ", …" } else { "" };

@@ -15,7 +15,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The names of filter operators, without the dollar sign.
+/// Names of filter operators without the dollar sign, which a client may have forgotten.
 const OPERATORS: [&str; 16] = [
     "all",
     "elemMatch",
@@ -70,8 +70,8 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         ConstantPlace { bound: Some(bound), ..self }
     }
 
-    /// Returns the kind of the values at a path in an expression. `path` is the text after the first dollar sign. The
-    /// path of a variable begins with another dollar sign.
+    /// Returns the kind of the values at a path in an expression, or `None` if the kind is unknown. `path` is the text
+    /// after the first dollar sign. The path of a variable begins with another dollar sign.
     pub fn kind(self, path: &str) -> Option<ValueKind> {
         let Some(variable) = path.strip_prefix('$') else {
             return (!path.is_empty()).then(|| self.kind_in_current(path));
@@ -114,7 +114,7 @@ pub fn filter(spec: &Value, place: ConstantPlace) -> Converted {
     recorded(below(spec, "", place), place)
 }
 
-/// Records a conversion in the query. The pages of a result must not differ in their constants.
+/// Records a conversion in the query, so that the caller can check that all pages of a result use the same constants.
 fn recorded(converted: Converted, place: ConstantPlace) -> Converted {
     if let Ok(converted) = &converted {
         place.query.record_conversion(converted.clone());
@@ -280,7 +280,7 @@ fn constant(path: &str, value: &Value, is_order: bool, place: ConstantPlace) -> 
     ComparisonTarget { kind: &kind, name: path, is_order }.convert(value, place.query)
 }
 
-/// Converts the values of an object.
+/// Converts the values of an object with `convert`. Returns `None` if no value changes.
 pub fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converted) -> Converted {
     let within = |(name, value): (&Arc<str>, &Value)| convert(name, value).map_err(|error| error.within(name.clone()));
     let converted: Vec<Option<Value>> = object.iter().map(within).collect::<Result<_>>()?;
@@ -293,7 +293,7 @@ pub fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converte
     Ok(Some(object.into()))
 }
 
-/// Converts the items of an array.
+/// Converts the items of an array with `convert`. Returns `None` if no item changes.
 pub fn each(items: &[Value], mut convert: impl FnMut(&Value) -> Converted) -> Converted {
     let within = |(place, item): (usize, &Value)| convert(item).map_err(|error| error.within(place.to_string()));
     let converted = items.iter().enumerate().map(within).collect::<Result<_>>()?;

@@ -14,9 +14,9 @@ use crate::pipeline::value::error::{Error, Result};
 const COMPARISONS: [&str; 7] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp"];
 /// The operators that compare the items of arrays.
 const OF_SETS: [&str; 4] = ["$setDifference", "$setEquals", "$setIntersection", "$setIsSubset"];
-/// The accumulators of numbers, which ignore strings.
+/// Accumulators of numbers, which ignore strings.
 const OF_NUMBERS: [&str; 4] = ["$sum", "$avg", "$stdDevPop", "$stdDevSamp"];
-/// The accumulators that accept values of every type.
+/// Accumulators that accept values of every type.
 const OF_VALUES: [&str; 6] = ["$min", "$max", "$first", "$last", "$push", "$addToSet"];
 /// The arguments of `$dateDiff` that are dates.
 const DIFFERENCE: [&str; 2] = ["startDate", "endDate"];
@@ -231,7 +231,8 @@ fn kind_of_all<'v>(choices: impl IntoIterator<Item = &'v Value>, place: Constant
     Ok(one_of(kinds).filter(|kind| !matches!(kind, ValueKind::Plain)))
 }
 
-/// Warns about a constant string as the argument of an accumulator.
+/// Warns about a constant string as the argument of an accumulator of numbers. For accumulators of all values, warns
+/// only if the string equals the name of a field.
 fn warn_of_text(name: &str, text: &str, place: ConstantPlace) {
     let ConstantPlace { rows, query, .. } = place;
     if OF_NUMBERS.contains(&name) && !text.starts_with('$') {

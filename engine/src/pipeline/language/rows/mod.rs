@@ -51,7 +51,7 @@ pub struct RowFields {
     depth: u32,
 }
 
-/// The fields of rows whose fields no stage has changed.
+/// The fields of rows, apart from the fields that stages have changed.
 #[derive(Debug, Clone)]
 enum BaseFields {
     Events(TypeNames),
@@ -155,7 +155,8 @@ impl RowFields {
         }
     }
 
-    /// Returns the path by which a client can read the field `name`, or `None` if rows have no such field.
+    /// Returns the path by which a client can read the field `name`, or `None` if the rows are not known to have the
+    /// field.
     pub fn path_of(&self, name: &str, query: &Context) -> Option<String> {
         let first = name.split('.').next().unwrap_or(name);
         let of_type = |types: &TypeNames| query.types.as_ref().is_some_and(|known| known.has_field(types, first));

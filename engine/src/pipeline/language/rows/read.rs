@@ -88,7 +88,7 @@ fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Visits the paths that conditions on the items of arrays read from the items.
+/// Visits the paths that `$elemMatch` conditions read from the items of arrays.
 fn of_items(node: &FilterNode, visit: &mut dyn FnMut(&str)) {
     match node {
         FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {

@@ -10,7 +10,7 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::known_types::TypeNames;
 
 impl RowFields {
-    /// Returns the known fields of rows that are either these rows or other rows.
+    /// Returns the known fields of rows that come from two sources: these rows and the rows of `other`.
     pub(super) fn united(&self, other: &RowFields, query: &Context) -> Result<RowFields> {
         let base = self.base.united(&other.base);
         let mut names: BTreeSet<Arc<str>> = self.changed.keys().chain(other.changed.keys()).cloned().collect();

@@ -75,7 +75,8 @@ fn rules() -> [Rule; 10] {
     ]
 }
 
-/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed a plan.
+/// Applies every rule that the options allow to the plan and to all plans inside the plan. Returns the names of the
+/// rules that changed a plan.
 pub fn optimize(plan: &mut LogicalPlan, options: &Options) -> Vec<&'static str> {
     let around = Surroundings { options, join: None };
     let mut applied = Vec::new();
@@ -90,7 +91,7 @@ pub fn optimize(plan: &mut LogicalPlan, options: &Options) -> Vec<&'static str> 
 }
 
 /// Applies the rules that change neither the order nor the results of the steps, and applies every rule to the plans
-/// inside the steps.
+/// inside the steps. Skips the rules that the options do not allow.
 pub fn optimize_inside(plan: &mut LogicalPlan, options: &Options) {
     let around = Surroundings { options, join: None };
     for rule in rules().iter().filter(|rule| options.push_down || rule.always) {

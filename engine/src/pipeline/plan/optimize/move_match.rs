@@ -41,7 +41,7 @@ fn conjuncts(node: &PlanNode) -> usize {
 }
 
 /// Moves the filter at index `at` one step towards the source. If only some conjuncts may move, moves only these
-/// conjuncts.
+/// conjuncts. Returns whether a conjunct moved.
 fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
     let (before, from) = nodes.split_at_mut(at);
     let (Some(previous), Some(PlanNode { index, step: PlanStep::Match(filter), .. })) = (before.last(), from.first())

@@ -49,7 +49,7 @@ pub fn before_first(plan: &mut LogicalPlan) {
     }
 }
 
-/// Returns the fields that the steps read from their rows, or `None` if they read whole rows.
+/// Returns the fields that the steps read from their rows, or `None` if the steps read or return whole rows.
 pub fn of_steps(nodes: &[PlanNode]) -> Option<ReadFields> {
     let mut fields = ReadFields::default();
     (read(nodes, &mut fields) && !fields.is_whole).then_some(fields)

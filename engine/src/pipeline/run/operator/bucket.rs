@@ -44,7 +44,8 @@ impl Operator for BucketOperator {
 }
 
 impl BucketOperator {
-    /// Returns the lower boundary of the range that contains the value, or the default.
+    /// Returns the lower boundary of the range that contains the value. For a value outside the boundaries, returns the
+    /// default, if any.
     fn range(&self, value: &Value) -> Option<&Value> {
         let above = self.bucket.boundaries.partition_point(|boundary| boundary <= value);
         let inside = (above < self.bucket.boundaries.len()).then(|| above.checked_sub(1)).flatten();

@@ -74,7 +74,8 @@ fn check_number(value: &Value) -> Result<()> {
 }
 
 impl BucketAutoOperator {
-    /// Charges the query for a row and for the value by which the row is grouped.
+    /// Charges the query for a row and for the value by which the row is grouped. With a granularity, rejects values
+    /// other than numbers of at least 0.
     fn charged_row(&self, row: Value, run: RunContext) -> Result<BucketRow> {
         let (by, charged) = run.query.charged(|| {
             // The charge for the row covers the values that belong to the row.
@@ -135,7 +136,8 @@ impl BucketAutoOperator {
     }
 }
 
-/// Adjusts two adjacent ranges so that the first range ends where the next range begins.
+/// Adjusts the last range in `ranges` and the `next` range so that one ends where the other begins. With a granularity,
+/// rounds the lower bound of the first range down.
 fn join(ranges: &mut [BucketRange], next: &mut BucketRange, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),

@@ -142,7 +142,7 @@ impl DensifyOperator {
                     None => return Ok(None),
                 },
                 Value::Array(_) => {
-                    let text = format!("Cannot densify field '{}', which is inside an array", path[..depth].join("."));
+                    let text = format!("Cannot densify a field below '{}', which is an array", path[..depth].join("."));
                     return Err(Error::new(5_733_307, text));
                 }
                 Value::Null => return Ok(None),
@@ -226,7 +226,7 @@ impl Iterator for DensifiedRows<'_> {
 }
 
 impl DensifiedRows<'_> {
-    /// Returns the next added row, or `None` if the goal is reached.
+    /// Returns the next added row, or `None` if there is no goal or the goal is reached.
     fn add(&mut self) -> Result<Option<Value>> {
         let Some(goal) = &self.goal else { return Ok(None) };
         let partition = &mut self.partitions[goal.partition];
@@ -252,8 +252,8 @@ impl DensifiedRows<'_> {
         Ok(Some(row.into()))
     }
 
-    /// Returns the value at which the additions before a row end. `value` is the value of the row. If the partition has no
-    /// next value yet, sets the next value to the lower bound of the range.
+    /// Returns the value at which the additions before a row end. `value` is the value of the row. If the partition has
+    /// no next value yet, sets the next value to the lower bound of the range.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),
@@ -280,7 +280,7 @@ impl DensifiedRows<'_> {
         Ok(())
     }
 
-    /// Returns the goal of a partition after the last row.
+    /// Returns the goal for the rows that a partition lacks after the last row, or `None` if the partition lacks none.
     fn completion(&self, partition: usize) -> Option<Goal> {
         match &self.densify.range {
             Range::Full => self.greatest.clone().map(|end| Goal { partition, end, is_included: true }),

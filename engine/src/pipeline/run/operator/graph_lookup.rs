@@ -91,7 +91,8 @@ impl GraphLookupOperator {
         Ok(SearchedRows { rows, by_value, first, from, known: FxHashMap::default(), known_bytes: 0 })
     }
 
-    /// Returns the array of the rows that are reached from a start value.
+    /// Returns the array of the rows that are reached from a start value. Keeps small results for later rows with the
+    /// same start value.
     fn found(&self, start: Value, searched: &mut SearchedRows, run: RunContext) -> Result<Value> {
         measure(&start, run.query)?;
         if let Some(found) = searched.known.get(&start) {

@@ -224,7 +224,7 @@ impl ForeignRows {
     }
 }
 
-/// Returns the values of a local row that foreign rows must match.
+/// Returns the values of a local row. A foreign row matches if the foreign row has one of the values.
 fn local_values(local: &QueryPath, row: &Value, query: &Context) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 
-/// Returns the value at the path.
+/// Returns the value at the path, or `None` if the object has no value there.
 pub fn get<'v>(object: &'v Object, path: &[Arc<str>]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;
     let value = object.get(first)?;

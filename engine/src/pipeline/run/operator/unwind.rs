@@ -52,7 +52,8 @@ impl UnwindOperator {
         Box::new(std::iter::once(Ok(row)))
     }
 
-    /// Returns the row with an item in place of the array, and with the index of the item.
+    /// Returns the row with an item in place of the array, and with the index of the item. Without an item, leaves the
+    /// array unchanged.
     fn with(&self, mut row: Value, item: Option<Value>, index: Value) -> Value {
         if let Value::Object(object) = &mut row
             && (item.is_some() || self.unwind.index.is_some())

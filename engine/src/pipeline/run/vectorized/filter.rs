@@ -13,7 +13,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::query_path::Leaf;
 
-/// Visits the paths that a filter reads. Returns whether columns can evaluate the filter.
+/// Visits the paths that a filter reads. Returns `false` at the first condition that columns cannot evaluate.
 pub fn paths<'f>(node: &'f FilterNode, visit: &mut dyn FnMut(&'f str)) -> bool {
     match node {
         FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => {

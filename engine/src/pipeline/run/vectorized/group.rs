@@ -152,7 +152,7 @@ struct GroupingState<'a> {
     /// The maps that number the combinations of key parts, one map for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(BoundInput<'a>, PartialResults)>,
-    /// The keys of the groups, in order.
+    /// The keys of the groups, indexed by the group number.
     ids: Vec<Value>,
 }
 

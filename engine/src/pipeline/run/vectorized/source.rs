@@ -73,12 +73,12 @@ pub struct ChunkValues<'f> {
 }
 
 impl ChunkValues<'_> {
-    /// Returns the number of bytes that the query is charged for the chunk.
+    /// Returns the number of bytes that the query is charged for the list and for the values.
     pub fn bytes(&self) -> usize {
         self.list_bytes + self.built_bytes
     }
 
-    /// Returns the maximum number of bytes, in any row of these values, that were built for the chunk.
+    /// Returns an upper limit for the bytes of one row's value that were built for the chunk.
     fn built(&self) -> usize {
         if self.built_bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }
@@ -211,13 +211,13 @@ impl<'a> ComputedSource<'a> {
     }
 }
 
-/// Returns the maximum number of bytes of a row's values that were built for the chunk.
+/// Returns an upper limit for the bytes of a row's values that were built for the chunk.
 fn row_built(inputs: &[ChunkValues]) -> usize {
     inputs.iter().map(ChunkValues::built).max().unwrap_or(0)
 }
 
-/// Returns the index of the code of the only string that a row is built from. Returns `None` if the row has other
-/// inputs, or if the dictionary is large.
+/// Returns the index of the code of the only string that a row is built from. Returns `None` if the row is not built
+/// from a single string, or if the dictionary has more than [`MAX_CACHED_TEXTS`] strings.
 fn text(inputs: &[ChunkValues], nth: usize, row: u32) -> Option<usize> {
     match inputs {
         [only] if only.texts.len() <= MAX_CACHED_TEXTS => only.input.code(nth, row)?.index(),
@@ -233,8 +233,8 @@ impl<'a> RowSources<'a> {
         Some(RowSources { sources, shape: &row.shape })
     }
 
-    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and the maximum
-    /// number of bytes of its values that were built for the chunk.
+    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and an upper limit
+    /// for the bytes of the row's values that were built for the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, usize) -> Result<()>) -> Result<()> {
         let mut read = Value::Null;
         self.values(chunk, |inputs| {

@@ -28,7 +28,7 @@ impl Top {
         if !keys.iter().any(|(path, _)| &**path == "_id") {
             keys.push(("_id".into(), false));
         }
-        // No column of `_id` is needed, because ids are read only for the few rows whose other keys are equal.
+        // No column of `_id` is needed, because ids are read only for the few rows whose preceding keys are equal.
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
     }
@@ -198,7 +198,7 @@ impl ColumnOrder<'_> {
     }
 }
 
-/// Compares two cells in the order of a sort.
+/// Compares two cells in ascending order. In an array, `descending` selects the greatest instead of the least item.
 fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
     let segment = |row_index: usize| column.segments().get(row_index / SEGMENT).filter(|segment| segment.is_plain());
     if let (Some(first), Some(second)) = (segment(a), segment(b)) {

@@ -88,7 +88,8 @@ impl<'a> Computation<'a> for ScalerWindow<'a> {
         let value = self.column.get(row, partition)?.cloned().unwrap_or_default();
         let least = self.least.value(row, frame.clone(), partition)?.unwrap_or_default();
         let greatest = self.greatest.value(row, frame, partition)?.unwrap_or_default();
-        // Numbers sort before values of other types, so the greatest value shows whether all values are numbers.
+        // The extremes ignore null. Values of all other types sort after numbers, so the greatest value shows whether
+        // the window contains a value of these types.
         check_number(Some(&greatest))?;
         let Scale { min, max, .. } = self.scale;
         let width = number::subtract(&greatest, &least);

@@ -20,8 +20,8 @@ pub struct Integral<'a> {
     last: (f64, f64),
 }
 
-/// A sum of areas, as two doubles. Areas that are not finite are counted instead of added, so that they do not affect
-/// windows that no longer contain their rows.
+/// A sum of areas, as two doubles. Areas that are not finite are counted instead of added, because no subtraction can
+/// remove an infinity or NaN from a sum.
 #[derive(Clone, Copy, Default)]
 struct Areas {
     high: f64,
@@ -95,7 +95,7 @@ impl Slide for Integral<'_> {
         if row == self.first + self.before.len() && !self.before.is_empty() {
             areas.add((self.last.1 + y) * (x - self.last.0) / 2.0);
         } else {
-            // The window has skipped rows, so no earlier row is in the window.
+            // The row is the first row, or the window has skipped rows. In both cases, the window has no earlier row.
             (self.before, self.first, areas) = (Vec::new(), row, Areas::default());
         }
         areas.nan_points += u64::from(x.is_nan() || y.is_nan());

@@ -65,7 +65,7 @@ impl Merge for Moments {
     }
 }
 
-/// The result of a window of moments.
+/// A statistic that is computed from the moments of a window.
 #[derive(Clone, Copy)]
 pub enum Statistic {
     /// The result of `$stdDevPop` and `$stdDevSamp`, for numbers.

@@ -1,4 +1,4 @@
-//! The rows of one partition, and the values of expressions over them.
+//! The rows of one partition, and the values of expressions over these rows.
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub trait PartitionRows {
     }
 }
 
-/// One partition of a query.
+/// One partition, with the context of the run.
 pub struct WindowPartition<'a> {
     rows: Box<dyn PartitionRows + 'a>,
     pub run: RunContext<'a>,
@@ -58,7 +58,7 @@ impl<'a> WindowPartition<'a> {
         self.read(row, |row| expr.eval(&self.run.env(row))).map(|(value, built)| InputValue { value, built })
     }
 
-    /// Calls `read` with a row, and cancels the charges of the call. Returns the result, and the maximum number of
+    /// Calls `read` with a row, and cancels the charges of the call. Returns the result, and an upper limit for the
     /// bytes of the result that were built for the query.
     pub fn read<T>(&self, row: usize, read: impl FnOnce(&Value) -> Result<T>) -> Result<(T, usize)> {
         let (found, built) = self.run.query.charged(|| read(&*self.rows.input(row)?))?;

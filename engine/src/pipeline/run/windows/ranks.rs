@@ -94,7 +94,8 @@ impl RankedValues {
     }
 }
 
-/// Ranks the numbers of the rows. Returns the numbers in the order of their ranks, and the rank of each row.
+/// Ranks the numbers of the rows. Returns the numbers in the order of their ranks, and the rank of each row. A row
+/// without a number gets [`NO_RANK`].
 fn ranked_numbers(
     accumulator: &Accumulator,
     bounds: &Bounds,

@@ -56,7 +56,8 @@ impl<S: Slide> Computation<'_> for SlidingWindow<S> {
             self.held.end += 1;
         }
         let value = self.slide.value(frame.clone(), partition)?;
-        // The items of an array and the fields of an object belong to the rows.
+        // The query is not charged for the items of an array or the fields of an object, because the rows own these
+        // values.
         let bytes = value.as_ref().map_or(0, own_bytes);
         partition.run.query.charge(bytes)?;
         partition.run.query.give_back(std::mem::replace(&mut self.last_bytes, bytes));

@@ -38,7 +38,8 @@ pub struct TwoStacks<T> {
     /// is the last entry.
     front: Vec<(T, usize)>,
     back: Vec<T>,
-    /// The merged values of `back`.
+    /// The merged values of `back`. If no row ever leaves the window, `back` is empty, and `total` contains the merged
+    /// values of all rows.
     total: T,
     /// The number of bytes that the query is charged for `total`.
     total_bytes: usize,
@@ -120,7 +121,7 @@ pub struct SumWindow<'a> {
     is_average: bool,
 }
 
-/// The sum of the rows in the window.
+/// The sum of the values in the window.
 enum WindowTotal {
     /// The sum of integers, from which the integers that leave the window are subtracted exactly.
     Ints(SumTotal),
@@ -174,7 +175,7 @@ impl Slide for SumWindow<'_> {
 /// The approximate number of bytes that a field takes in a merged object.
 const FIELD_BYTES: usize = 48;
 
-/// The result of merging objects.
+/// The result of merging objects. `None` if no object was merged.
 #[derive(Clone, Default)]
 struct MergedFields(Option<Arc<Object>>);
 

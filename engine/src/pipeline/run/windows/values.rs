@@ -39,7 +39,7 @@ impl TypedValues {
         }
     }
 
-    /// Returns the value at an index. Returns `None` if the value is missing.
+    /// Returns the value at an index. Returns `None` if the value is missing or the index is out of range.
     pub fn value(&self, index: usize) -> Option<Value> {
         match self {
             TypedValues::Ints(values) => values.get(index).copied().map(Value::Int),
@@ -61,7 +61,7 @@ impl TypedValues {
         }
     }
 
-    /// Returns the values at `indexes`, in this order.
+    /// Returns the values at `indexes`, in the order of `indexes`.
     pub fn at(&self, indexes: &[u32]) -> TypedValues {
         match self {
             TypedValues::Ints(values) => TypedValues::Ints(picked(values, indexes)),
@@ -71,7 +71,7 @@ impl TypedValues {
         }
     }
 
-    /// Adds integers.
+    /// Adds integers, and converts the values like [`TypedValues::push`].
     pub fn extend_ints(&mut self, ints: impl Iterator<Item = i64>) {
         match self {
             TypedValues::Ints(values) => values.extend(ints),

@@ -29,7 +29,7 @@ pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>>
     Some(Block { format, text: inside, first_line: 2, body, is_ambiguous })
 }
 
-/// Returns the format whose name follows `---`.
+/// Returns the format whose name follows `---`, or `None` for a name of no supported format.
 fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterFormat> {
     match name.to_ascii_lowercase().as_str() {
         "yaml" | "yml" => Some(FrontMatterFormat::Yaml),

@@ -11,7 +11,7 @@ use super::entry::{
     too_deep,
 };
 
-/// Returns the entries of front matter, or `None` if the text is not JSON.
+/// Returns the entries of front matter. If the text is not valid JSON, adds a warning and returns `None`.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     // Front matter between two lines `;;;` may omit the braces.
     let is_bare = !block.text.trim_start().starts_with('{');
@@ -61,7 +61,8 @@ fn lines_before(source: &str, part: &str) -> usize {
     source.get(..at).map_or(0, |before| before.matches('\n').count())
 }
 
-/// Converts a value. Integers outside the range of signed 64-bit integers become text.
+/// Converts a value. Integers outside the range of signed 64-bit integers, and fractions that a double would round,
+/// become text. Fails if the value is too deep or too large.
 fn convert(
     raw: &RawValue,
     level: usize,

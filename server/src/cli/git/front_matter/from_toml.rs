@@ -8,13 +8,13 @@ use super::entry::{
     Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
 };
 
-/// The maximum number of invalid statements. After each invalid statement, the rest of the text is parsed again.
+/// The maximum number of invalid statements. After each invalid statement, the text without the statement is parsed.
 const MAX_FAULTS: usize = 20;
 /// The maximum size in bytes of the name of an invalid statement that is kept as text.
 const MAX_NAME: usize = 1_000;
 
 /// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with
-/// a warning. Returns `None` if the rest is still not valid TOML.
+/// a warning. If the other statements are still not valid TOML, adds a warning and returns `None`.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut source = block.text.to_owned();
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ use crate::cli::git::outbox::Outbox;
 use crate::cli::git::state::{ArticleState, BODY, Digest, digest};
 
 impl HistoryWalk<'_> {
-    /// Compares the articles with the files at a commit or in a folder, and changes the articles that differ.
+    /// Creates, updates and deletes articles, so that the articles match the files at a commit or in a folder.
     pub fn compare(&mut self, files: Files, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         for (path, reason) in files.left_out.iter().chain(&files.unread) {
             if self.globs.is_match(path) {

@@ -1,5 +1,5 @@
-//! Assigns slugs to articles. After each commit, every article has the slug in the front matter of its file, unless
-//! another article has this slug.
+//! Assigns slugs to articles. If the front matter of a file has a slug, the file's article has this slug after each
+//! commit, unless another article has the slug.
 
 use git2::Oid;
 
@@ -8,7 +8,8 @@ use crate::cli::git::outbox::Outbox;
 use crate::cli::git::slug;
 
 impl HistoryWalk<'_> {
-    /// Returns the slug of an article. `wanted` is the slug in the front matter of its file.
+    /// Assigns a slug to an article and returns the slug. `wanted` is the slug in the front matter of the file. If
+    /// another article has this slug, the file waits for the slug.
     pub fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let slug = self.assign(article, path, wanted);
         match wanted.filter(|wanted| *wanted != slug) {

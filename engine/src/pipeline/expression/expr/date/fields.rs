@@ -28,7 +28,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Returns the number of a month, given its name, the first three letters, or a Roman numeral.
+/// Returns the number of a month, given its name, the first three letters, `sept`, or a Roman numeral.
 pub(super) fn month(word: &str) -> Option<i64> {
     const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
     let is_named = |name: &str| {

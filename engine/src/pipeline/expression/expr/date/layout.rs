@@ -3,7 +3,7 @@
 use super::fields::{DateFaults, DateFields, month};
 use super::zone::Zone;
 
-/// A parser that reads a string from front to back.
+/// A parser that reads a date string in the order of its format, and collects the fields and the errors.
 struct LayoutReader<'t> {
     text: &'t [u8],
     at: usize,
@@ -11,7 +11,7 @@ struct LayoutReader<'t> {
     faults: DateFaults,
 }
 
-/// Parses a string in a format. Returns the fields of the date and the errors.
+/// Parses a date string in a format. Returns the fields of the date, and the errors and warnings.
 pub(super) fn read(text: &str, format: &str) -> (DateFields, DateFaults) {
     let mut reader =
         LayoutReader { text: until_end(text), at: 0, found: DateFields::default(), faults: DateFaults::default() };
@@ -54,7 +54,8 @@ impl LayoutReader<'_> {
         self.at += 1;
     }
 
-    /// Reads a number of at most `max` digits. Returns the number and the count of its digits.
+    /// Reads a number of at most `max` digits. Returns the number and the count of its digits, or `None` if no digit
+    /// follows.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let digits = rest.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -73,7 +74,7 @@ impl LayoutReader<'_> {
         number
     }
 
-    /// Reads a number of exactly two digits. Records an error if there is no such number.
+    /// Reads a number of exactly two digits. Records an error if fewer digits follow.
     fn two_digits(&mut self, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(2).filter(|(_, digits)| *digits == 2).map(|(number, _)| number);

@@ -208,7 +208,7 @@ fn from_parts(call: &OperatorCall, env: &Env) -> Answer {
     };
     let milliseconds = ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
     let time = Span::new().try_milliseconds(milliseconds).map_err(|_| overflow())?;
-    // The day is computed first, because the time of day may extend into other days.
+    // The hours may be negative or greater than 23, so the time is added to the midnight of the day.
     let midnight: DateTime = day.to_datetime(jiff::civil::Time::midnight());
     let whole = midnight.checked_add(time).map_err(|_| overflow())?;
     some(Value::Date(instant(whole, &zone)?))

@@ -13,7 +13,8 @@ pub(super) struct RelativeDate {
     pub weekday: Option<i64>,
     /// The rule for choosing a day that falls on `weekday`. 0 selects the first such day after today or, if `days` is
     /// negative, the first such day from today on. 1 selects the first such day from today on. 2 selects the day in the
-    /// current week, which may be before today.
+    /// current week, which may be before today. If `weekday` is negative, as after `ago`, 0 and 1 select a day that is
+    /// not after today.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }
@@ -41,7 +42,7 @@ pub(super) enum RelativeUnit {
     Weekday(i64),
 }
 
-/// Returns the unit with this name, ignoring case.
+/// Returns the unit with this name, ignoring case. All names except those of weekdays may be in the plural.
 pub(super) fn unit(word: &str) -> Option<RelativeUnit> {
     let word = word.to_ascii_lowercase();
     if let Some(weekday) = weekday(&word) {
@@ -62,7 +63,7 @@ pub(super) fn unit(word: &str) -> Option<RelativeUnit> {
     })
 }
 
-/// Returns the number of days from Sunday to a weekday, given its name or the first three letters.
+/// Returns the number of days from Sunday to a weekday, given its name or the first three letters, ignoring case.
 pub(super) fn weekday(word: &str) -> Option<i64> {
     const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
     let is_day = |day: &&str| day.eq_ignore_ascii_case(word) || day[..3].eq_ignore_ascii_case(word);
@@ -86,7 +87,7 @@ pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
 }
 
 impl RelativeDate {
-    /// Adds an amount of a unit.
+    /// Adds an amount of a unit. For a weekday, also sets `weekday` and `weekday_behavior`.
     pub fn add(&mut self, amount: i64, unit: RelativeUnit, behavior: i64) {
         let scaled = |by: i64| amount.saturating_mul(by);
         match unit {
@@ -112,7 +113,8 @@ impl RelativeDate {
         self.weekday = self.weekday.map(|weekday| if weekday == 0 { -7 } else { -weekday });
     }
 
-    /// Applies the offsets to a day. Returns `None` if the result is outside the calendar.
+    /// Applies the weekday, the offsets in days or longer units, and the day of the month to a day. Returns `None` if
+    /// the result is outside the calendar, or the month has no nth weekday.
     pub fn apply(&self, from: Date) -> Option<Date> {
         let date = plus_days(from, self.to_weekday(from))?;
         let months = i64::from(date.year())
@@ -133,7 +135,7 @@ impl RelativeDate {
         }
     }
 
-    /// Returns the number of days from a day to the requested weekday.
+    /// Returns the number of days from a day to the requested weekday, or 0 if no weekday is requested.
     fn to_weekday(&self, from: Date) -> i64 {
         let Some(weekday) = self.weekday else { return 0 };
         let today = i64::from(from.weekday().to_sunday_zero_offset());

@@ -1,4 +1,4 @@
-//! Parses dates that are written without a format, piece by piece.
+//! Parses date strings for which no format is given, piece by piece.
 
 use super::fields::{DateFaults, DateFields, month};
 use super::grammar::{DatePart, Meaning, next};
@@ -7,7 +7,7 @@ use super::zone::Zone;
 
 /// The state of parsing one string.
 struct DateScan<'t> {
-    /// The string with a final NUL, which some rules match.
+    /// The string with a final NUL, which some rules of the grammar match.
     text: &'t [u8],
     found: DateFields,
     faults: DateFaults,
@@ -18,7 +18,7 @@ struct DateScan<'t> {
     zones: u32,
 }
 
-/// Parses a string. Returns the fields of the date and the errors.
+/// Parses a date string. Returns the fields of the date, and the errors and warnings.
 pub(super) fn scan(text: &str) -> (DateFields, DateFaults) {
     let text = text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\x0b');
     let mut faults = DateFaults::default();
@@ -291,7 +291,8 @@ struct Piece<'p> {
 }
 
 impl Piece<'_> {
-    /// Skips to the next number. Returns the number and the count of its digits.
+    /// Skips to the next number and reads at most `max` of its digits. Returns the number and the count of digits, or
+    /// `None` if no number follows.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let start = self.rest.iter().position(u8::is_ascii_digit)?;
         let digits = self.rest[start..].iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -311,7 +312,7 @@ impl Piece<'_> {
         matches!(self.rest.first(), Some(b':' | b'.' | b'0'..=b'9'))
     }
 
-    /// Reads the fraction of a second after a point or colon. Returns microseconds.
+    /// Reads the fraction of a second after a point or colon. Returns microseconds, or `None` if neither follows.
     fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest.strip_prefix(b".").or_else(|| self.rest.strip_prefix(b":"))?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -343,7 +344,7 @@ impl Piece<'_> {
         month(self.word())
     }
 
-    /// Skips to the next word and returns the word.
+    /// Skips to the next word and reads the word. Returns an empty string if no word follows.
     fn word(&mut self) -> &str {
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
         let start = self.rest.iter().position(is_letter).unwrap_or(self.rest.len());

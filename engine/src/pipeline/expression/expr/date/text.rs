@@ -11,14 +11,15 @@ use crate::pipeline::value::error::Result;
 /// parsing time grows with the length, because the parser collects every error.
 const MAX_BYTES: usize = 1_000;
 
-/// Parses a string in any of the usual notations of dates. `zone` applies to a string without a zone.
+/// Parses a date string in any of the usual notations. `zone` applies to a string without a zone. Returns the
+/// milliseconds since 1970.
 pub(in crate::pipeline::expression) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
     check_length(text)?;
     let (found, faults) = scan::scan(text);
     found.finish(&faults, text, zone)
 }
 
-/// Parses a string in the given format.
+/// Parses a date string in the given format, otherwise like [`parse`].
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
     check_length(text)?;
     check_length(format)?;
@@ -31,5 +32,5 @@ fn check_length(text: &str) -> Result<()> {
         return Ok(());
     }
     let (shown, bytes) = (excerpt_of(text), text.len());
-    Err(failure(format!("Error parsing date string '{shown}'; it has {bytes} bytes, the limit is {MAX_BYTES}")))
+    Err(failure(format!("Error parsing date string: '{shown}' has {bytes} bytes, the limit is {MAX_BYTES} bytes")))
 }

@@ -109,7 +109,8 @@ impl Zone {
         }
     }
 
-    /// Reads an offset in minutes: a sign and a number.
+    /// Reads an offset in minutes: a sign and a number. Returns the zone and its length in bytes, or `None` if there is
+    /// no sign or the offset is too large.
     pub fn read_minutes(text: &[u8]) -> Option<(Zone, usize)> {
         let sign = match text.first()? {
             b'+' => 1,

@@ -148,8 +148,9 @@ impl ColumnWindows {
         inputs.chain(&self.partition).any(Input::is_computed)
     }
 
-    /// Reads the columns, and assigns the selected rows to partitions. Returns the positions of the rows of each
-    /// partition, in the order of the partitions' keys.
+    /// Reads the columns, and assigns the selected rows to partitions. Returns the table, and the positions of the rows
+    /// of each partition in the order of the partitions' keys. Returns `None` if a column is missing or cannot provide
+    /// the values or their order.
     fn gather<'a>(
         &'a self,
         selection: &RowSelection<'a>,
@@ -248,7 +249,7 @@ impl<'a, 's> PartitionKeys<'a, 's> {
 }
 
 /// Returns the index of a path in `paths`. Adds the path if `paths` does not contain it. Returns `None` if columns
-/// cannot provide the path. With `keeps_ids`, the step keeps the ids of the table.
+/// cannot provide the path. With `keeps_ids`, the step keeps the ids of the table, so the ids need no column.
 fn index_of(
     paths: &mut Vec<(Arc<str>, Option<Input>)>,
     path: &FieldPath,

@@ -16,7 +16,7 @@ use crate::pipeline::value::sort_key::direct;
 use crate::pipeline::value::sorting::sorted;
 
 /// Sorts positions of rows by the values of the sort keys, each with a flag that is `true` for a descending order. `id`
-/// returns the id of the row at a position.
+/// returns the id of the row at a position. Without sort keys, keeps the order.
 pub fn sort(
     positions: &mut Vec<u32>,
     keys: &[(&TypedValues, bool)],
@@ -93,7 +93,8 @@ fn abbreviated_double(number: f64, descending: bool) -> u64 {
     if descending { !key } else { key }
 }
 
-/// Returns the key of a value of any type: the rank of its type, and the first bytes of a string.
+/// Returns the key of a value of any type: the rank of its type, and the first bytes of a string or the key of a
+/// number.
 fn abbreviated(value: Option<&Value>, descending: bool) -> u128 {
     let mut bytes = [0; 16];
     if let Some(value) = value {
