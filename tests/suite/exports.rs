@@ -318,7 +318,7 @@ async fn an_invalid_line_is_reported_by_number_and_the_preceding_lines_are_impor
         (trip, r#""version":2"#, r#""version":1"#, "the stream is at version 1"),
         (trip, r#""actor":"#, r#""someone":"#, "expected both or neither"),
         (trip, r#""payload":{"#, r#""payload":{"_a":1,"#, "a field name must not be empty, start with _"),
-        (kept, r#""sha256":""#, r#""sha256":"x"#, "expected a SHA-256 of 64 lower-case hexadecimal digits"),
+        (kept, r#""sha256":""#, r#""sha256":"x"#, "expected 64 lower-case hexadecimal digits"),
         (kept, r#""path":"019"#, r#""path":"119"#, "belongs to the workspace"),
         (last, r#"{"end""#, r#"{"fin""#, "missing field"),
     ];
