@@ -15,6 +15,8 @@ const CONNECTIONS = 16;
 const KEYS = 60;
 const FRAMES = 240;
 const RATE = 1_000;
+/** The number of aggregates that the events of the moved moment change. */
+const READINGS = 50;
 
 /** @type {string[][]} */
 const table = [];
@@ -186,8 +188,9 @@ const PARTS = {
 
   moment: () => part(async ({ page, api }) => {
     await define(api);
+    await append(api, READINGS, reading);
     const { head } = await api("GET", "/system/consumers");
-    await append(api, EVENTS, (index) => ({ ...reading(index % 50), event_type: "reading.updated", payload: { title: `Reading ${index}`, value: index } }));
+    await append(api, EVENTS, (index) => ({ ...reading(index % READINGS), event_type: "reading.updated", payload: { title: `Reading ${index}`, value: index } }));
     const times = [];
     for (let round = 1; round <= ROUNDS; round += 1) {
       const position = head + Math.floor((EVENTS * round) / (ROUNDS + 1));
