@@ -22,6 +22,33 @@ async fn search_ranks_the_intended_article_first_among_real_titles() {
     found_first(articles).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_after_many_appends_finds_each_of_the_changed_aggregates() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let search = |query: String| workspace.reader.search(SearchRequest { query, ..SearchRequest::default() });
+    assert!(search("an index".to_owned()).await.expect("an answer").results.is_empty());
+    for round in 0..2 {
+        let number = |index: usize| round * 6_000 + index;
+        for from in (0..6_000).step_by(1_000) {
+            let events = (from..from + 1_000).map(|index| NewEvent {
+                aggregate_id: format!("a{}", number(index)).into(),
+                aggregate_type: "article".into(),
+                event_type: "article.created".into(),
+                payload: [("title", format!("number {}", number(index)))].into_iter().collect(),
+                ..NewEvent::default()
+            });
+            workspace.writer.append_events(events.collect()).await.expect("appended");
+        }
+        for index in (0..6_000).step_by(997) {
+            let title = format!("number {}", number(index));
+            let answer = search(title.clone()).await.expect("an answer");
+            assert!(answer.warnings.is_empty(), "{:?}", answer.warnings);
+            assert!(answer.results.iter().any(|found| *found.label == *title), "a search for '{title}'");
+        }
+    }
+}
+
 async fn found_first(articles: Articles) {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");

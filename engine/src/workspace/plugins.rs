@@ -20,7 +20,8 @@ pub use dry_run::{DryRun, DryRunInput, DryRunVersion, HookResult, MAX_SCRIPT_BYT
 /// A plugin and its status in this workspace.
 pub struct PluginStatus {
     pub about: PluginDescription,
-    /// The adopted version. `None` for a plugin that is compiled into the program.
+    /// The adopted version. `None` for a plugin that is compiled into the program, and before the workspace has adopted
+    /// a version.
     pub adopted: Option<AdoptedVersion>,
     pub measures: Measures,
     pub parked: u64,

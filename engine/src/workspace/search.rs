@@ -110,18 +110,34 @@ impl Reader {
         let (context, admitted) = (self.context.clone(), self.context.admit_query().await?);
         let results = tokio::task::spawn_blocking(move || {
             let _admitted = admitted;
-            context.found(&search.query, filter, near, limit)
+            let is_complete = context.index_changes();
+            (is_complete, context.found(&search.query, filter, near, limit))
         });
-        let results = results.await.map_err(Error::internal)?;
+        let (is_complete, results) = results.await.map_err(Error::internal)?;
+        if !is_complete {
+            warnings.push("the index does not contain all recent changes yet; repeat the search later".to_owned());
+        }
         let took_us = self.context.state().clock.monotonic_us().saturating_sub(began);
         Ok(SearchOutput { results, took_us, warnings })
     }
 }
 
 impl CallContext {
+    /// Updates the index of labels until the index contains all changes, or until the time limit of queries is reached.
+    /// Returns whether the index contains all changes.
+    fn index_changes(&self) -> bool {
+        let state = self.state();
+        let (began, limit_us) = (state.clock.monotonic_us(), state.settings.pipeline_ms * 1_000);
+        while state.keep_labels() {
+            if state.clock.monotonic_us().saturating_sub(began) > limit_us {
+                return false;
+            }
+        }
+        true
+    }
+
     fn found(&self, query: &str, filter: SearchFilter, near: Option<Vec<Near>>, limit: usize) -> Vec<Hit> {
         let state = self.state();
-        state.keep_labels();
         let Some(near) = near else {
             let hits = state.search.labels.search(query, filter, limit);
             return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.scores, None)).collect();

@@ -121,6 +121,9 @@ impl ArchiveRestore {
     async fn restore_one(&mut self, id: &str, position: Option<u64>, epoch: Option<u64>) -> anyhow::Result<()> {
         let ids = self.archive.workspaces().await.context("the archive cannot be read")?;
         if !ids.iter().any(|known| **known == *id) {
+            if ids.is_empty() {
+                bail!("the archive contains no workspaces");
+            }
             let shown: Vec<&str> = ids.iter().take(MAX_LISTED).map(|id| &**id).collect();
             let more = if ids.len() > MAX_LISTED { ", …" } else { "" };
             bail!("the archive contains no workspace '{id}'; expected one of {}{more}", shown.join(", "));

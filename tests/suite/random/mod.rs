@@ -122,7 +122,7 @@ fn is_fold(stage: &Value) -> bool {
     stage.get("$fold").is_some()
 }
 
-/// Returns the rows or the error of a query. Fails the test on an error that is not part of the language.
+/// Returns the rows of a query, or its pipeline error as a text. Fails the test on any other error.
 async fn answered(workspace: &Handles, query: Query) -> Result<Result<String, String>, TestCaseError> {
     let pipeline = query.pipeline.clone();
     match workspace.reader.query(query).await {

@@ -37,6 +37,7 @@ const PAGE: usize = 512;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayTally {
     /// The number of events for which the plugin was called, or, for a count, for which a replay would call the plugin.
+    /// For the hook `work`, the number of tasks.
     pub events: u64,
     /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
     /// parked, unless the plugin's `on_error` ignores failures.

@@ -121,7 +121,8 @@ impl SortOrder {
         compare(self.keys.iter(), a, b)
     }
 
-    /// Reads the slots from a value, which is a row or an item of an array. At least one name of each slot remains.
+    /// Reads the slots from a value, which is a row or an item of an array. Each slot must have at least one
+    /// remaining name of its path.
     fn read<'r>(&self, slots: &[KeySlot<'r>], value: &'r Value) -> Result<SortKey> {
         let mut key = Vec::with_capacity(slots.len());
         let mut through: Option<PathArray> = None;

@@ -4,8 +4,8 @@
 //! indexes the marked aggregates again, unless the follower of the log has already done so.
 //!
 //! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
-//!   everything that was appended before the search, unless more than 2,048 changed aggregates have yet to be indexed.
-//!   If a changed definition has another label or other searched fields, the aggregates of its type are marked.
+//!   everything that was appended before the search. If indexing the changed aggregates takes longer than the time limit
+//!   of queries, the response contains a warning. If a changed definition has another label or other searched fields, the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
 //!   scripts without spaces, each pair of neighboring characters is a word. Of the entries that pass the filter, the
 //!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
@@ -47,8 +47,8 @@ use crate::model::value::Value;
 /// The number of aggregates that are indexed under one lock of the index. A concurrent search waits for at most one
 /// such batch.
 const BATCH_SIZE: usize = 256;
-/// The maximum number of marked aggregates that one search indexes. The follower of the log indexes the others.
-const MAX_INDEXED_PER_SEARCH: usize = 2_048;
+/// The maximum number of marked aggregates that one update indexes.
+const MAX_INDEXED_PER_UPDATE: usize = 2_048;
 
 /// The search index over the labels of one workspace.
 #[derive(Default)]
@@ -148,7 +148,7 @@ impl Labels {
     /// Indexes marked aggregates again. `text` returns the current text of an aggregate. Returns whether marked
     /// aggregates remain.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<SearchText>) -> bool {
-        for _ in 0..MAX_INDEXED_PER_SEARCH / BATCH_SIZE {
+        for _ in 0..MAX_INDEXED_PER_UPDATE / BATCH_SIZE {
             // A mark is removed while the index is locked. A search that finds no marks therefore reads an index with
             // all changes.
             if !self.is_behind() {

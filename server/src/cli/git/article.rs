@@ -44,7 +44,8 @@ impl<'a> Document<'a> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
 
-    /// Returns the fields of the file's article. Only the field `front_matter` may contain data about publication.
+    /// Returns the fields of the file's article. Only the field `front_matter` may contain the flags `draft`,
+    /// `published` and `publish`.
     pub fn into_fields(self, path: &str, slug: &str, warnings: &mut Vec<Warning>) -> Map<String, Value> {
         let folders: Vec<&str> =
             path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();

@@ -119,7 +119,7 @@ impl RowFields {
         RowFields::new(BaseFields::States(None))
     }
 
-    /// Returns the known fields of the rows that a sub-pipeline with these stages reads first.
+    /// Returns the known fields of the input rows of a sub-pipeline with these stages.
     pub fn begin(from: &SubpipelineSource, stages: &[Value]) -> RowFields {
         let folds = stages.iter().any(|stage| stage.get("$fold").is_some());
         match from {

@@ -14,23 +14,23 @@ const MAX_BYTES: usize = 1_000;
 /// Parses a date string in any of the usual notations. `zone` applies to a string without a zone. Returns the
 /// milliseconds since 1970.
 pub(in crate::pipeline::expression) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
-    check_length(text)?;
+    check_length("date string", text)?;
     let (found, faults) = scan::scan(text);
     found.finish(&faults, text, zone)
 }
 
 /// Parses a date string in the given format, otherwise like [`parse`].
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
-    check_length(text)?;
-    check_length(format)?;
+    check_length("date string", text)?;
+    check_length("format", format)?;
     let (found, faults) = layout::read(text, format);
     found.finish(&faults, text, zone)
 }
 
-fn check_length(text: &str) -> Result<()> {
+fn check_length(what: &str, text: &str) -> Result<()> {
     if text.len() <= MAX_BYTES {
         return Ok(());
     }
     let (shown, bytes) = (excerpt_of(text), text.len());
-    Err(failure(format!("Error parsing date string: '{shown}' has {bytes} bytes, the limit is {MAX_BYTES} bytes")))
+    Err(failure(format!("Error parsing {what}: '{shown}' has {bytes} bytes, the limit is {MAX_BYTES} bytes")))
 }
