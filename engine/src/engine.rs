@@ -276,8 +276,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Closes idle workspaces, least recently used first, until the open workspaces fit their memory limit. Returns the
-    /// number of workspaces that stay open.
+    /// Closes idle workspaces without pending timers or plugin work, least recently used first, until the open
+    /// workspaces fit their memory limit. Returns the number of workspaces that stay open.
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
         let measured = move || usage.into_iter().map(|usage| (usage.state.size_bytes(), usage)).collect();

@@ -92,7 +92,7 @@ impl Error {
         Error::Invalid { code, message: message.into(), violations: Vec::new(), index: None }
     }
 
-    /// Returns the error for a cursor that was not issued for this request.
+    /// Returns the error for a cursor that is not valid for the request.
     pub fn invalid_cursor(message: impl Into<String>) -> Error {
         Error::invalid_with_code(ErrorCode::InvalidCursor, message)
     }

@@ -125,7 +125,7 @@ pub enum OnError {
     /// Retries the call a few times, then parks the step with the reason of the failure.
     #[default]
     Park,
-    /// Counts the failure and skips the event.
+    /// Skips the event without parking the step. Only the plugin's measures count the failure.
     Skip,
     /// Retries the call a few times with increasing delays, then parks the step. Other events do not wait for the
     /// retries.
@@ -293,7 +293,7 @@ pub enum FailureKind {
     Memory,
     /// A text, an array or a map became too large.
     Size,
-    /// Calls or expressions were nested too deeply.
+    /// Calls, expressions or the returned value were nested too deeply.
     Depth,
     /// A host function failed. This is a bug in this program.
     Panic,

@@ -104,7 +104,7 @@ impl Metric {
         metrics::histogram!(self.name, self.labelled(values)).record(value);
     }
 
-    /// Describes the metric to the recorder, and creates the series that exist from the start.
+    /// Describes the metric to the recorder, and creates the initial series of a counter or gauge.
     pub fn describe(&self) {
         match self.kind {
             MetricKind::Counter => metrics::describe_counter!(self.name, self.help),
@@ -127,7 +127,7 @@ impl Metric {
     }
 }
 
-/// A value that a gauge counts while the value exists. Dropping the value decreases the gauge.
+/// Keeps a gauge increased by 1 until the guard is dropped.
 pub struct GaugeGuard(&'static Metric);
 
 impl GaugeGuard {

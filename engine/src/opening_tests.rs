@@ -17,7 +17,7 @@ use crate::{Engine, EngineSettings, Error, Plugins, Store, Writer};
 /// The time limit for tasks to end on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A plugin with the hook `work`, for which a workspace registers an agent.
+/// A plugin without hooks. A workspace registers the plugin's agent when the workspace is opened.
 struct Agent(PluginDescription);
 
 impl Plugin for Agent {

@@ -1,8 +1,8 @@
 //! The hook `mount`: HTTP endpoints of plugins written in Rust. Each endpoint is below the path of its plugin.
 //!
 //! An endpoint declares the right that it needs. The server calls the endpoint only for callers with this right, and
-//! the endpoint accesses data only through the handle for this right. The server does everything else: authentication,
-//! authorization, the body limit, unknown methods, the format of errors, and conditional requests.
+//! the endpoint accesses data only through the handle for this right. The server handles authentication, authorization,
+//! the body limit, unknown methods, the format of errors, and conditional requests.
 
 use std::pin::Pin;
 

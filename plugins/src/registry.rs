@@ -162,7 +162,8 @@ pub fn stamps(scripts: &Path, name: &str) -> Stamps {
     })
 }
 
-/// Finds the files of a scripted plugin. If no scripted plugin has this name, the error suggests a similar name.
+/// Finds the files of a scripted plugin. Fails if no scripted plugin has this name. The error suggests a similar name
+/// if one exists.
 fn find(scripts: &Path, name: &str) -> Result<PluginFolder, LoadError> {
     if let Some(folder) = PluginFolder::find(scripts, name)? {
         return Ok(folder);

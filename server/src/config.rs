@@ -71,7 +71,8 @@ impl Default for Config {
     }
 }
 
-/// Settings of the store: its URL, the memory of a store in a folder, and the time limit of a SurrealDB server.
+/// Settings of the store: its URL, the memory of a store in a folder, and the time limit of queries to a SurrealDB
+/// server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {
@@ -94,7 +95,7 @@ pub struct Memory {
     pub resident: DataSize,
 }
 
-/// Limits on the time, the memory and the number of pipelines.
+/// Limits on the time and the memory of a pipeline, and on the concurrent pipelines of a workspace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {

@@ -17,7 +17,7 @@ use crate::http::etag::is_known;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::API;
 
-/// A route of a plugin: the path, the endpoint and its methods.
+/// A path of a plugin, with the endpoints at this path and their methods.
 pub struct PluginRoute {
     pub path: String,
     pub route: RouteMethod,

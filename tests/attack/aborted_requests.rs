@@ -59,7 +59,7 @@ fn request(number: u64, keys: &[(String, Client)]) -> (&'static str, String, Str
     (method, path, body.to_string())
 }
 
-/// Creates the records that exist before the attack.
+/// Creates a type, articles and keys before the attack. Returns the id and a client of each key.
 async fn prepare(client: &Client) -> Vec<(String, Client)> {
     let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
     post(client, "/api/v1/aggregates/define", &definition).await;

@@ -30,8 +30,7 @@ const DELIVERY_BYTES: usize = 900_000;
 /// The number of deliveries: more than a task accepts.
 const DELIVERIES: usize = 30;
 
-/// Reads a path repeatedly, and counts the responses. The server may reject a preview with 429, because too many
-/// queries run.
+/// Reads a path repeatedly, and counts the responses. The server may reject a preview with 429 if too many queries run.
 async fn read_often(client: Client, path: Arc<str>, done: Arc<AtomicUsize>) {
     for _ in 0..READS {
         let (status, text) = client.send("GET", &path, "").await;
@@ -80,8 +79,8 @@ async fn work_beside_readers(client: &Client, other: &Client, path: &str) -> usi
     worked
 }
 
-/// Checks that listing the agents takes a small fraction of the time of a large response. The list would take longer
-/// only if the list waited for such a response. Other load on the machine may slow down one round, but not all rounds.
+/// Checks that another key can list the agents at least [`ENOUGH`] times while large responses are read. Other load on
+/// the machine may slow down a round, so one fast round is enough.
 async fn assert_work_goes_on(client: &Client, path: &str) {
     let (_, other) = key(client, "second", None).await;
     let mut most = 0;

@@ -30,7 +30,7 @@ async fn listen(client: &Client, agent: &str, count: usize, seen: &mut BTreeSet<
     socket.cut();
 }
 
-/// Reads events until every expected task was seen, and acknowledges all events.
+/// Reads events until `seen` contains every expected task, and acknowledges all events.
 async fn take_in(client: &Client, agent: &str, expected: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;

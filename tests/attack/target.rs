@@ -47,12 +47,12 @@ impl Target {
         Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
-    /// Restarts the server on the same store.
+    /// Restarts the server with the same data, without plugins.
     pub async fn restart(self) -> Target {
         self.restart_with(without_plugins()).await
     }
 
-    /// Restarts the server on the same store with a version of the plugin that does not fail.
+    /// Restarts the server with the same data, and with a version of the plugin that does not fail.
     pub async fn restart_fixed(self) -> Target {
         self.restart_with(shaky(true)).await
     }

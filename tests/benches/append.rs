@@ -141,7 +141,8 @@ async fn report(name: &str, time: Duration, rate: impl Future<Output = f64>) -> 
     format!("{name}: {rate:.0}/s, {:.2} ms of CPU time each", (cpu_ms() - before) / (rate * time.as_secs_f64()))
 }
 
-/// Compares appends with and without keys in alternating turns, because the machine's performance varies over time.
+/// Compares plain appends with appends that have event ids or idempotency keys, in alternating turns, because the
+/// machine's performance varies over time.
 async fn compare_keyed(workspace: &Handles, time: Duration) {
     for turn in 0..3 {
         let without = report("64 writers", time, rate(workspace, WRITERS, time)).await;

@@ -49,7 +49,7 @@ fn task(number: usize) -> NewTask {
     }
 }
 
-/// Returns the command to apply to the task with a number. Most tasks become final, as in a real mailbox.
+/// Returns the command to apply to the task with a number, if any. Most tasks become final, as in a real mailbox.
 fn command(number: usize) -> Option<TaskCommand> {
     match number % 20 {
         0 => None,

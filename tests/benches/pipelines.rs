@@ -115,7 +115,7 @@ async fn open(states: usize) -> Handles {
     workspace
 }
 
-/// The number of runs per pipeline. The median is reported.
+/// The number of runs per pipeline with columns and without appends. The median is reported.
 const RUNS: usize = 9;
 /// The number of events that are appended per second while the queries run.
 const APPENDS: f64 = 5_000.0;
@@ -156,9 +156,9 @@ async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Prints one line per pipeline, with these values separated by tabs: the name, the milliseconds with columns, row by
-/// row and during appends, the milliseconds of the first query, and the number of rows. Windows are not measured during
-/// appends.
+/// Prints the number of states, the appends per second, and one line per pipeline with these values, separated by tabs:
+/// the name, the milliseconds with columns, row by row and during appends, the milliseconds of the first query, and the
+/// number of rows. Windows are not measured during appends.
 async fn run(states: usize) {
     let workspace = open(states).await;
     let pipelines = PIPELINES.map(|(name, text)| (name, json::parse(text.as_bytes()).expect("a pipeline")));

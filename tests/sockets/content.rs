@@ -88,7 +88,7 @@ fn config() -> Config {
     config
 }
 
-/// Starts a server with its store in a folder.
+/// Starts a server with its store and its files in a folder.
 async fn serve(folder: &Path) -> Serving {
     let mut config = config();
     config.store.url = format!("surrealkv://{}", folder.join("db").display());
@@ -117,7 +117,7 @@ async fn consumed(serving: &Serving) {
     timeout(10 * TIMEOUT, reached).await.expect("the plugins reach the log's end");
 }
 
-/// Checks that no plugin is stopped, and that only the plugins in the cases have parked steps.
+/// Checks that every plugin runs, and that the parked steps are exactly those that the cases name.
 async fn check_plugins(serving: &Serving, cases: &[(&str, Case)]) {
     let plugins = call(serving, "GET", "plugins", "").await;
     for plugin in plugins["data"].as_array().expect("plugins") {

@@ -19,7 +19,7 @@ use super::{TIMEOUT, created, serve_with};
 type Requests = Arc<Mutex<Vec<Value>>>;
 
 /// Responds with one vector for each text, in reverse order of the texts. A vector contains the length of the text and
-/// 1. Rejects the text `refuse`, and never responds to the text `wait`.
+/// the number 1. Rejects requests with the text `refuse`, and never responds to requests with the text `wait`.
 #[handler]
 async fn embeddings(Json(body): Json<Value>, Data(requests): Data<&Requests>) -> poem::Response {
     requests.lock().expect("no panic before").push(body.clone());

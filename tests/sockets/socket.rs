@@ -56,7 +56,7 @@ impl Socket {
         Socket::open_at(&format!("{url}/websocket?apikey={key}&vsn=2.0.0")).await.expect("a socket")
     }
 
-    /// Opens a socket with a key.
+    /// Opens a socket with a key and a version of the serializer.
     pub async fn open_with(client: &Client, key: &str, vsn: &str) -> Result<Socket, tungstenite::Error> {
         let address = client.address;
         Socket::open_at(&format!("ws://{address}/realtime/v1/websocket?apikey={key}&vsn={vsn}")).await
@@ -73,7 +73,7 @@ impl Socket {
         self.stream.send(Message::text(text)).await.expect("the message is sent");
     }
 
-    /// Sends a message on a channel and returns its reference.
+    /// Sends a message on a channel and returns the reference of the message.
     pub async fn push(&mut self, join_ref: Option<&str>, topic: &str, event: &str, payload: Value) -> String {
         self.next_ref += 1;
         let reference = self.next_ref.to_string();
@@ -81,7 +81,7 @@ impl Socket {
         reference
     }
 
-    /// Returns the next frame of any kind, or `None` if the server has closed the socket.
+    /// Returns the next frame that is not a ping or pong, or `None` if the connection has ended.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             match timeout(TIMEOUT, self.stream.next()).await.expect("the server sends a frame") {
@@ -140,7 +140,7 @@ impl Socket {
         assert_eq!(self.reply(&reference).await["status"], "ok");
     }
 
-    /// Skips messages until the server closes the socket, and returns the code of the close frame.
+    /// Skips messages until the server closes the socket, and returns the code of the close frame, if any.
     pub async fn close_code(&mut self) -> Option<u16> {
         loop {
             match self.next().await {

@@ -24,8 +24,8 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Handles> {
     })
 }
 
-/// Invites the user of a token to a workspace and accepts the invitation. Without a workspace id, requests with the
-/// token still use the user's own workspace.
+/// Invites the user of a token to a workspace and accepts the invitation. Returns the user as a caller of this
+/// workspace. Without a workspace id, requests with the token still use the user's own workspace.
 pub async fn join(engine: &Arc<Engine>, owner: &Owner, token: &str, email: &str, role: Role) -> anyhow::Result<Caller> {
     let invitation = owner.invite(email, role).await?;
     engine.signed_in(token).await?.accept(&invitation.id).await?;

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// The maximum length of a line in columns.
 const WIDTH: usize = 116;
 
-/// Formats a value whose first line is already indented. Later lines are indented by `indent`.
+/// Formats a value. Lines after the first are indented by at least `indent` columns.
 pub fn pretty(value: &Value, indent: usize) -> String {
     let mut text = String::new();
     write(value, indent, 0, &mut text);

@@ -71,7 +71,8 @@ pub struct Exchange {
     /// The name of the step.
     pub name: String,
     pub method: String,
-    /// The path without the query. Placeholders are not replaced.
+    /// The path without the query. A target that is a saved URL is replaced by the path of the URL. Other placeholders
+    /// are not replaced.
     pub path: String,
     /// The JSON body of the request. Placeholders are replaced if the file shows the values that earlier steps saved.
     pub body: Option<Value>,
@@ -134,7 +135,7 @@ fn expected(expectation: &str) -> Expected {
     Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
 
-/// Saves the values in `save` if the response shows them.
+/// Saves each value that the step lists in `save` and that the response shows.
 fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     for (name, place) in &step.save {
         let found = match place.strip_prefix("header ") {
@@ -213,7 +214,7 @@ fn listed(text: &str, what: &str) -> Option<Vec<String>> {
     Some(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
 }
 
-/// Splits each step into its handwritten part and the text after `expect:`.
+/// Splits each step into its handwritten part and the text from `expect:` on, which is empty in a new step.
 fn steps(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let cut = |step| -> (&str, &str) {
         let step: &str = step;
@@ -308,7 +309,7 @@ fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> an
     Ok(request.body(text.map_or_else(Body::empty, Body::from_string)))
 }
 
-/// Replaces each `${…}` with its value.
+/// Replaces each `${…}` with its value. Fails if a placeholder is unknown.
 fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -76,7 +76,7 @@ fn settings() -> AccessSettings {
     AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
 }
 
-/// A server with two workspaces and its own store.
+/// A server with its store, and the keys of its workspaces.
 pub struct Server {
     pub clock: Arc<FixedClock>,
     /// The engine's store. A test writes to the store directly only to simulate damage.
@@ -108,7 +108,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Returns the setup of servers without plugins. Most scenarios test requests without the effects of plugins.
+    /// Returns the setup of servers without plugins. On these servers, a key may decide on output that the same key
+    /// delivered. Most scenarios test requests without the effects of plugins.
     pub fn without_plugins() -> Setup {
         let mut config = Config::default();
         config.plugins.enabled.clear();
@@ -273,7 +274,7 @@ impl Server {
         std::iter::once(&self.engine).chain(self.peer.as_ref().map(|peer| &peer.engine))
     }
 
-    /// Returns the handles of the owner on each server. If there are several servers, each has read the whole log.
+    /// Returns the handles of the owner on each server. If there are two servers, each first reads the whole log.
     async fn owners(&self) -> anyhow::Result<Vec<Handles>> {
         let key = self.key("owner").context("no key is named owner")?;
         let mut owners = Vec::new();
@@ -303,7 +304,8 @@ impl Server {
         }
     }
 
-    /// Advances the clock and waits until every open workspace has handled the deadlines that have passed.
+    /// Advances the clock, deletes the workspaces that are due for deletion, and waits until every open workspace has
+    /// handled the deadlines that have passed.
     pub async fn pass(&self, ms: i64) -> anyhow::Result<()> {
         if ms == 0 {
             return Ok(());

@@ -77,7 +77,7 @@ impl Crashes {
         found
     }
 
-    /// Appends bytes to the log that do not form a complete record, like a crash during a write.
+    /// Appends bytes of an incomplete record to the log, like a crash during a write.
     fn tear(&self) {
         self.append_to_log(&[0xff; 64]);
     }
@@ -178,7 +178,8 @@ async fn commits_after_the_repair_of_a_torn_log_survive_a_crash() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Appends bytes to the log that the last crash left, opens the store, and returns the kept torn ends.
+/// Appends bytes to the log that a crash left, checks that the store opens with all events, and returns the kept torn
+/// ends.
 async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };

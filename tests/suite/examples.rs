@@ -47,8 +47,8 @@ pub fn compare_examples() -> Result<(), String> {
     compare_source(&root().join("openapi/examples.json"), &format!("{text}\n"), "openapi/openapi.json")
 }
 
-/// Adds a successful request and the response as examples of an operation. Keeps examples that were added before, and
-/// skips long or confusing examples.
+/// Adds the response, and the request if it was successful, as examples of an operation. Keeps examples that were added
+/// before, and skips long or confusing examples.
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();

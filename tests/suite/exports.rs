@@ -177,7 +177,7 @@ pub async fn engine(store: &Store) -> Arc<Engine> {
     Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
-/// A folder with exports of a workspace and their files.
+/// A folder with exports of a workspace, and with the files of the workspace.
 struct Exported {
     folder: TempDir,
 }

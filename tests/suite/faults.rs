@@ -66,7 +66,8 @@ async fn without_allowance() -> anyhow::Result<Vec<(String, Response)>> {
     Ok(to_each(&server, operations).await)
 }
 
-/// Sends requests while every reading of the clock panics. The guard of every operation reads the clock.
+/// Sends requests while every reading of the clock panics, and checks that the server works afterwards. The guard of
+/// every operation reads the clock.
 async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     server.clock.break_down();

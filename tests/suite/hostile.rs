@@ -54,7 +54,7 @@ fn a_call_that_allocates_too_much_memory_is_stopped() {
     assert_eq!((failure.kind.name(), failure.line), ("memory", Some(1)));
 }
 
-/// Runs one script and returns an error if it did not end as expected.
+/// Runs one script and returns an error if the script did not end as expected.
 fn stopped(path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = read(path);

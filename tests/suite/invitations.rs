@@ -29,7 +29,7 @@ impl SharedWorkspace {
         SharedWorkspace { engines, owner }
     }
 
-    /// Returns the handles of another owner, who signed in with a token on the other server, and the owner's id.
+    /// Returns the handles of another owner, who signed in with a token on the second server, and the owner's id.
     async fn signed_in_owner(&self, name: &str) -> (Owner, Writer, String) {
         let (engine, email) = (&self.engines[1], format!("{name}@example.com"));
         let caller = join(engine, &self.owner.owner, &token(name), &email, Role::Owner).await.expect("joined");

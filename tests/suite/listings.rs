@@ -1,5 +1,5 @@
-//! Tests that lists and graphs are limited: a list ends at the size of its page and lets other tasks run, and a graph
-//! ends at the time and the number of edges of a query.
+//! Tests that lists and graphs are limited: a page ends at its byte limit, a long list lets other tasks run, and a
+//! graph ends at the time limit of a query.
 
 use std::future::poll_fn;
 use std::pin::pin;

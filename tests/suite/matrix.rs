@@ -142,7 +142,7 @@ enum Expected {
     Refused(u16, &'static str),
     /// Success, or any error that does not depend on the caller.
     Served,
-    /// Not found.
+    /// The status 404. If the body may be invalid, 400 is accepted as well.
     Absent,
 }
 

@@ -66,7 +66,7 @@ async fn engine(store: &Store, folder: &Folder) -> Arc<Engine> {
     Engine::open(store.share(), Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
-/// Opens an engine on an empty store and returns the engine and the owner's key.
+/// Opens an engine on an empty store and defines the type `note`. Returns the engine and the owner's key.
 async fn first(store: &Store, folder: &Folder) -> (Arc<Engine>, String) {
     let engine = engine(store, folder).await;
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
@@ -92,7 +92,7 @@ async fn reload(engine: &Engine, key: &str) -> Result<ReloadOutcome, Error> {
     operator.reload_plugin(NAME).await
 }
 
-/// Returns the versions that processed the notes, in the order of their ids.
+/// Waits for the plugins. Returns the versions that processed the notes, in the order of the notes' ids.
 async fn marks(workspace: &Handles) -> Vec<i64> {
     worked(workspace).await.expect("the plugins' turn");
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$sort": {"_id": 1}},

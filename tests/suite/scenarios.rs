@@ -73,7 +73,8 @@ fn compare_with_numbered_ids(path: &Path, text: &str) -> Result<(), String> {
     if present == text { Ok(()) } else { Err(format!("{} differs\n{}", path.display(), difference(&present, &text))) }
 }
 
-/// Runs each file and compares the result with the file. `ONLY=text` selects files whose paths contain the text.
+/// Runs each file, compares the result with the file, and returns a message for each failure. `ONLY=text` selects files
+/// whose paths contain the text.
 pub fn compare_all<'a, F>(
     files: &'a [PathBuf],
     check: impl Fn(&'a PathBuf) -> F + Sync,

@@ -116,7 +116,7 @@ fn at(file: &Path, number: usize, what: &str) -> String {
     format!("{}:{number}: {}", inside.display(), what.trim())
 }
 
-/// Returns the lines of a file with their numbers, without comments and without the test module at its end.
+/// Returns the lines of a file with their numbers, without lines of comments and without the test module at its end.
 fn code(file: &Path) -> Vec<(usize, String)> {
     let text = read(file);
     let code = text.find("\n#[cfg(test)]\nmod tests {").map_or(text.as_str(), |tests| &text[..tests]);

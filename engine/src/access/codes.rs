@@ -41,8 +41,8 @@ impl Access {
         Ok(CreatedCode { code, expires_at: record.expires_at })
     }
 
-    /// Exchanges a code for a new key. `name` replaces the name that the code contains. Only the first exchange
-    /// succeeds.
+    /// Exchanges a code for a new key. `name` replaces the name that was set when the code was created. Only the first
+    /// exchange succeeds.
     pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();

@@ -14,7 +14,7 @@ use crate::store::control::keys::OriginFault;
 use crate::store::control::members::GrantBasis;
 use crate::store::retry;
 
-/// The error for a key that was revoked, or a user who left, while the request was running.
+/// The error for a caller whose key was revoked, or whose user has left, since the caller was authenticated.
 pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is no longer valid");
 
 /// The maximum number of derived keys that an error lists.
@@ -58,8 +58,8 @@ pub enum DerivedKeys {
 
 impl Access {
     /// Creates a key for a user in a workspace. If the workspace already has a key with the given id, returns this key
-    /// without its secret. The new key is derived from `origin`, a key or a session. If `origin` is a key, the new key
-    /// ends together with that key.
+    /// without its secret. The new key is derived from `origin`: a key, a session or a user. If `origin` is a key, the
+    /// new key ends together with that key.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -189,8 +189,8 @@ pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Opt
 }
 
 /// Returns the error for a key that cannot be revoked without a decision about the keys derived from it. The error
-/// lists the derived keys of the workspace, newest first, up to [`MAX_LISTED`]. The error only counts the derived keys
-/// of other workspaces.
+/// lists the derived keys of the workspace, newest first, up to [`MAX_LISTED`]. Derived keys of other workspaces are
+/// counted, but not listed.
 fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     let here = ended.iter().filter(|key| *key.workspace_id == *workspace_id).take(MAX_LISTED);
     let listed = here.map(|key| {

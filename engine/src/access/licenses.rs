@@ -31,7 +31,7 @@ pub struct Device {
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub verdict: LicenseVerdict,
-    /// The device, if the device is known.
+    /// The device. `None` if the verdict is [`LicenseVerdict::LimitReached`].
     pub activation: Option<Activation>,
     /// The active devices, oldest first.
     pub active: Vec<Activation>,

@@ -22,7 +22,7 @@ impl Access {
         Ok(self.control.read_membership(workspace_id, user_id).await?.map(|member| member.role))
     }
 
-    /// Returns the members of a workspace, oldest first, and then the invitations of the workspace, oldest first.
+    /// Returns the members of a workspace, oldest first, and then its open invitations, oldest first.
     pub async fn members_of(&self, workspace_id: &str) -> Result<Vec<Member>> {
         let joined = self.control.read_members(workspace_id).await?;
         let invited = self.still_open(self.control.read_invitations(workspace_id).await?).await?;

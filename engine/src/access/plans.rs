@@ -40,7 +40,7 @@ impl Access {
         Ok(plan_of(&user, &self.policy().settings))
     }
 
-    /// Returns the record of a user of any workspace.
+    /// Returns the record of a user. Fails if no user has this id.
     pub async fn user(&self, user_id: &str) -> Result<UserRecord> {
         let found = self.control.find_user(user_id).await?;
         Ok(found.ok_or_else(|| Error::not_found("user", user_id))?.user)
@@ -78,7 +78,8 @@ impl Access {
         UserPlan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base }
     }
 
-    /// Returns whether the first start created this workspace. The owners of that workspace manage the installation.
+    /// Returns whether a workspace is the first of the store. The owners of the first workspace manage the
+    /// installation.
     pub async fn is_first(&self, workspace_id: &str) -> Result<bool> {
         Ok(self.control.first_workspace_id().await?.as_deref() == Some(workspace_id))
     }

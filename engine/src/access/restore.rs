@@ -50,8 +50,8 @@ impl Access {
         Ok(self.control.read_running_restores().await?.into_iter().map(|restore| restore.workspace_id).collect())
     }
 
-    /// Adds the owner of a workspace as a member, and creates the owner's user, unless the member and the user already
-    /// exist.
+    /// Creates the user of a workspace's owner, and adds the owner as a member. A user or member that already exists
+    /// stays unchanged.
     pub async fn restore_owner(&self, workspace: &WorkspaceRecord) -> Result<()> {
         let id = workspace.owner_id.clone();
         let owner = UserRecord { id, email: None, email_verified: false, name: None, plan: None };
@@ -69,7 +69,7 @@ impl Access {
     }
 }
 
-/// Checks that an id from a file is a UUID. Ids become parts of keys and of the names of databases.
+/// Checks that an id from a file is a UUID. Ids become parts of the names of objects and databases.
 pub fn check_id(id: &Arc<str>) -> Result<()> {
     let is_ours = uuid::Uuid::try_parse(id).is_ok_and(|uuid| uuid.to_string() == **id);
     match is_ours {

@@ -26,7 +26,7 @@ pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// The time before the end of the previous key's signing period at which the next key is created, in milliseconds.
+/// The maximum time from the creation of the next key to the end of the current key's signing period, in milliseconds.
 /// During this time, every server can look up the new key, even a server that has just looked up an unknown key.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
@@ -76,7 +76,8 @@ struct SecretCache {
 }
 
 impl SecretCache {
-    /// Adds the keys read from the store. Keeps all other known keys, since concurrent reads may finish in any order.
+    /// Adds the keys read from the store. Keeps known keys that were not read, since concurrent reads may finish in any
+    /// order. Removes keys that are older than [`RETENTION_MS`].
     fn add(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
         let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();
         self.keys.extend(unknown);

@@ -111,7 +111,7 @@ impl Access {
     }
 }
 
-/// Checks the name of a workspace.
+/// Fails if the name of a workspace is empty, too long, or contains a control character.
 pub fn check_name(name: &str) -> Result<()> {
     if !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
         return Ok(());

@@ -29,7 +29,7 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// The first event of a stream begins the state. There are two exceptions for events with a verb other than `created`:
 /// an event that was recorded in another log, because a part of that log may begin in the middle of a stream, and an
 /// event of a built-in type, because streams of these types could begin with any event before this rule existed.
-/// `created` on a deleted aggregate begins the state again.
+/// `created` without the flag `restore` begins the state of a deleted aggregate again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.restores_empty(),
@@ -70,8 +70,8 @@ pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result
 }
 
 impl View<'_> {
-    /// Checks whether the log would accept an event of a client now. Does not check the expected version, and accepts
-    /// an event on a deleted aggregate.
+    /// Checks the aggregate id, type, payload, metadata and project of a client's event. Does not check the expected
+    /// version, or whether the aggregate exists or is deleted.
     pub fn check_event(&self, new: &NewEvent) -> Result<()> {
         let aggregate_id = aggregate_id(new)?;
         let before = self.aggregate(aggregate_id.as_str());

@@ -1,5 +1,5 @@
 //! Looks up the parts of appends that the store may already contain: events with ids chosen by clients, and responses
-//! to requests with an idempotency key. Also looks up which uploads were canceled.
+//! to requests with an idempotency key. Also looks up which uploads are no longer in progress.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::state::State;
 use crate::store::workspace::responses::EventRun;
 use crate::store::{self, Database};
 
-/// The events and responses that were found in the store, and the canceled uploads.
+/// The events and responses that were found in the store, and the uploads that are no longer in progress.
 #[derive(Default)]
 pub struct EarlierWrites {
     pub events: HashMap<Arc<str>, Event>,
     pub responses: HashMap<Arc<str>, EarlierResponse>,
-    /// The ids of canceled uploads. A file must not refer to a canceled upload.
+    /// The ids of the uploads that are no longer in progress. A file cannot get the bytes of these uploads.
     pub lost_uploads: HashSet<Arc<str>>,
 }
 

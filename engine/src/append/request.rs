@@ -74,7 +74,7 @@ pub struct AppendOutcome {
     pub events: Vec<Arc<Event>>,
     /// Whether each event was already in the log, in the order of `events`.
     pub repeated: Vec<bool>,
-    /// The state after each of the events. Empty if the append repeats an earlier request.
+    /// The state after each of the events. May be empty if the append repeats an earlier request.
     pub states: Vec<Arc<Aggregate>>,
     /// Whether the append repeats an earlier request and returns the response of that request.
     pub replayed: bool,

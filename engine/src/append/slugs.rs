@@ -62,7 +62,8 @@ pub struct Choice<'a> {
 }
 
 /// Checks the slug of an article after an event: the slug must be valid, and no other article of the project may have
-/// the same slug. A slug that the event does not change is accepted, because articles of older logs may share a slug.
+/// the same slug. A slug that the event neither changes nor restores is accepted, because articles of older logs may
+/// share a slug.
 ///
 /// If the choice renames articles, returns the slug that the article must get instead. Returns `None` if the article
 /// keeps its slug.
@@ -95,8 +96,8 @@ pub fn decide(
     }
 }
 
-/// Returns the slug that the event `first` got when it was appended with [`NewEvent::renames_slug`]. Returns `None` if
-/// `new` cannot be a repeat of `first`.
+/// Returns the slug of the event `first`, if an earlier append of `new` with [`NewEvent::renames_slug`] may have given
+/// `first` this slug.
 pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
     if !new.renames_slug || *first.aggregate_type != *ARTICLE {
         return None;
@@ -122,7 +123,7 @@ fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
 }
 
 impl View<'_> {
-    /// Returns a slug that no other article of the project has: `slug`, or `slug` with a number.
+    /// Returns a slug that no article of the project except `own_id` has: `slug`, or `slug` with a number.
     pub fn free_slug(&self, project_id: Option<&str>, slug: &str, own_id: Option<&str>) -> String {
         let is_free = |slug: &String| {
             let found = self.by_slug(ARTICLE, project_id, slug);

@@ -67,8 +67,8 @@ pub struct ArchiveProgress {
     pub error: Option<String>,
 }
 
-/// The running restores, by id. Maps each id to the position that the restore has reached, and to the last position of
-/// the events that the restore has read.
+/// The running restores, by id. Maps each id to the position of the last restored event, and to the last position that
+/// was read from the archive so far.
 type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
 
 /// The archiver of a running server.

@@ -154,7 +154,7 @@ impl Bucket {
             .join("/")
     }
 
-    /// Syncs an object in a folder to the disk. Object stores need no sync.
+    /// Syncs an object to the disk if the bucket is a folder. Other buckets need no sync.
     async fn sync(&self, path: Path) -> object_store::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let path = folder.path_to_filesystem(&path)?;

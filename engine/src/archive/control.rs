@@ -25,8 +25,8 @@ struct DumpLine {
     content: String,
 }
 
-/// Writes a dump, unless nothing has changed since the last dump. If `is_checked` is `false`, also writes a dump if the
-/// key does not open the last dump. Returns whether a dump was written.
+/// Writes a dump, unless at most the last use of keys has changed since the last dump. If `is_checked` is `false`, also
+/// writes a dump if the key does not open the last dump. Returns whether a dump was written.
 pub async fn write(
     bucket: &Bucket,
     key: &SealingKey,
@@ -40,8 +40,8 @@ pub async fn write(
     write_after(newest, bucket, key, control, now_ms, is_checked).await
 }
 
-/// Writes a dump like [`write`]. `newest` is the name of the newest dump, which the caller has read before the call.
-/// Writes nothing if another server has written a newer dump since then, because that dump may contain later records.
+/// Writes a dump like [`write`]. `newest` is the name of the newest dump that the caller has listed. Writes nothing if
+/// another server has written a newer dump since then, because that dump may contain later records.
 async fn write_after(
     newest: Option<String>,
     bucket: &Bucket,
@@ -110,7 +110,7 @@ async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<
     Err(failed)
 }
 
-/// Checks the newest dump. Returns the time of the dump and the ids of its workspaces.
+/// Checks that the key opens the newest dump. Returns the time of the dump and the ids of its workspaces.
 pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<String>)> {
     let name = newest(bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
     let lines = open(bucket, key, &name).await?;

@@ -155,7 +155,7 @@ fn is_gone(error: &Error) -> bool {
 }
 
 /// Removes the bytes that no file has referred to for `retention_ms`. Records when bytes were first found to be unused,
-/// and removes the notes of interrupted removals. Returns the number of removed objects.
+/// and removes the notes of interrupted removals. Returns the number of hashes whose bytes were removed.
 pub async fn sweep<'a>(
     bucket: &Bucket,
     workspace_id: &str,

@@ -16,7 +16,7 @@ pub struct Archive {
     pub(super) key: Arc<SealingKey>,
 }
 
-/// The contents of the archive of a workspace.
+/// A summary of one epoch of the archive of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,

@@ -183,7 +183,7 @@ pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentR
     segment::header(&found).map(Some).map_err(|message| damaged(&key, &message))
 }
 
-/// Rejects a text that is not the id of a workspace, because the id becomes part of keys.
+/// Fails if the id of a workspace is not a UUID, because the id becomes part of object keys.
 pub fn check_id(workspace_id: &str) -> Result<()> {
     match uuid::Uuid::try_parse(workspace_id) {
         Ok(_) => Ok(()),

@@ -58,7 +58,7 @@ pub struct RestoreOutcome {
     /// The position of the last restored event.
     pub position: u64,
     pub events: u64,
-    /// The number of files whose bytes were restored.
+    /// The number of events of files whose bytes exist after the restore.
     pub files: u64,
     /// The number of events of files whose bytes are not in the archive. Most of these files were replaced or deleted
     /// before their bytes were archived.

@@ -135,8 +135,8 @@ impl ArchiveWriter {
         Ok(found.is_some_and(|event| *event.event_id == **last))
     }
 
-    /// Goes back to the last segment after which the archive and the log have the same history, or to the beginning of
-    /// the log if no segment agrees.
+    /// Goes back to the end of the last segment up to which the archive and the log agree, or to the beginning of the
+    /// log if no segment agrees.
     async fn step_back(&mut self, bucket: &Bucket, source: &LogSource) -> Result<()> {
         let segments = log::history(bucket, &self.workspace_id, self.epoch).await?;
         let epoch = self.epoch;

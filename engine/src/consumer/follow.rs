@@ -56,8 +56,8 @@ pub enum StepOutcome {
     Following,
 }
 
-/// Runs `step` whenever the log has unprocessed events, types were redefined or plugins were reloaded. Ends when the
-/// consumer is stopped.
+/// Runs `step` whenever the log has unprocessed events, work or a retry is due, types were redefined, plugins were
+/// reloaded, or another server reports progress. Ends when the consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,

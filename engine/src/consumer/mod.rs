@@ -34,8 +34,8 @@
 //!    of its chain. Export and import keep this length (`model/derivation.rs`). Nothing is appended to a deleted
 //!    aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
-//!    checkpoint, guarded by the previous position and generation. After the transaction, `_facts` in rows and names in
-//!    search show the changes.
+//!    checkpoint, guarded by the previous position, generation and plugin versions. After the transaction, `_facts` in
+//!    rows and names in search show the changes.
 //!
 //! Only one task uses the worker at a time: the follower, or an operation that replays, resumes or rebuilds. A turn
 //! that fails or is canceled drops the worker, and the next turn starts from the stored state. A rebuild writes a new

@@ -226,8 +226,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Opens and closes the edges of one page of aggregates. New events are processed between two pages. Returns
-    /// whether aggregates may be left.
+    /// Opens and closes the edges of one page of aggregates. [`Worker::step`] processes new events between two pages.
+    /// Returns whether aggregates may be left.
     async fn settle_page(&mut self) -> Result<bool> {
         self.settling.refresh();
         if let Some(changes) = self.settling.next_page(self.position()) {

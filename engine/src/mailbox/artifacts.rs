@@ -103,7 +103,8 @@ fn not_author(author: &str) -> Error {
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
-/// Returns a draft with a name. Several artifacts without a name in one request get different names.
+/// Gives a draft with neither a name nor the id of an artifact a default name. Several such drafts in one request get
+/// different names.
 fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {
         return draft.clone();

@@ -38,7 +38,7 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
     }
 }
 
-/// Checks whether the log would accept an effect now. Returns the version of the aggregate that the author of the
+/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the author of the
 /// effect has read: the version that the effect names. If the effect names no version and changes the task's subject,
 /// returns the version of the subject when the agent claimed the task. Otherwise returns the current version of the
 /// aggregate. `at` is the pointer of the effect in the request.

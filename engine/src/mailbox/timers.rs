@@ -1,5 +1,5 @@
 //! The timers of one open workspace. The timers read the states of tasks to find expired leases, ended deferrals,
-//! passed due dates and assigned agents that have left, and append the resulting events.
+//! passed due dates, due escalation steps and assigned agents that have left, and append the resulting events.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
 //! uses the state at the log's end, so two successive leaders append only one event for a deadline. Timers store
@@ -34,8 +34,8 @@ use crate::store::workspace::leases::LeaseRow;
 
 /// The maximum number of deadlines that are handled concurrently.
 const AT_ONCE: usize = 32;
-/// The maximum number of deadlines that are handled before the log is read again, and of tasks whose lease rows are
-/// removed in one statement.
+/// The maximum number of deadlines that are handled before the log is read again. Also the maximum number of tasks
+/// whose lease rows are removed in one statement.
 const BATCH: usize = 512;
 /// The maximum number of events that are processed at a time.
 const PAGE: usize = 4_096;
@@ -124,7 +124,7 @@ struct TimerLoop {
     members: Members,
     renewals: Arc<Renewals>,
     schedule: Schedule,
-    /// The position up to which the log has been processed.
+    /// The position up to which the log has been processed. `None` if the states of all tasks must be read first.
     position: Option<u64>,
     /// The time at which these timers started or the store last became available again, in milliseconds since the
     /// epoch. If the clock is set back, this time is lowered to the current time. Agents could not renew leases that
@@ -134,7 +134,8 @@ struct TimerLoop {
     leased: HashSet<AggregateId>,
     /// The tasks that have ended or were deleted, and may still have lease rows, each with the version at its end.
     ended: Vec<(AggregateId, u64)>,
-    /// Whether the timers have removed the lease rows of tasks that ended before the start or on other servers.
+    /// Whether the timers have searched the store for lease rows of tasks that ended before the start or on other
+    /// servers.
     swept: bool,
 }
 
@@ -282,7 +283,8 @@ impl TimerLoop {
         outcome
     }
 
-    /// Handles one deadline. If the deadline was postponed, returns the time to check it again.
+    /// Handles one deadline. For a lease that may still be renewed or has not ended yet, only returns the time of the
+    /// next check.
     async fn process_deadline(&self, id: &AggregateId, due: DueTime, now_ms: i64) -> Result<Option<i64>> {
         let owner = match due {
             DueTime::Escalation { .. } => Some(Assignee::User(self.members.owner().await?)),
@@ -333,7 +335,7 @@ impl TimerLoop {
         self.appender.append(Append::decided("system".into(), decide)).await.map(drop)
     }
 
-    /// Waits until the next deadline, or until a retry is due.
+    /// Waits for the duration `wait`, if given. Otherwise waits until the time `next`, or forever without `next`.
     async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
         if let Some(wait) = wait {
             return tokio::time::sleep(wait).await;

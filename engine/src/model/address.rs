@@ -5,9 +5,9 @@
 ///
 /// Other characters stay unchanged. A mailbox provider treats `Mike@` and `mike@` as one mailbox, but gives addresses
 /// that differ beyond ASCII to different people. Unicode case folding and NFKC would merge such addresses: both turn
-/// `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An invitation therefore does not match if its address differs from
-/// the address that the issuer reports in more than the case of ASCII letters. In that case a second invitation is
-/// needed, but nobody else gets access by mistake.
+/// `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An invitation therefore matches only if its address has the same
+/// normalized form as the address that the issuer reports. Otherwise a second invitation is needed, but nobody else
+/// gets access by mistake.
 pub fn normal(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }

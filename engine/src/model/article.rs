@@ -1,4 +1,4 @@
-//! Views of articles for readers, and the fields and checks of their publication.
+//! Views of articles for readers, and the fields and checks of an article's publication.
 
 use std::sync::Arc;
 

@@ -122,7 +122,8 @@ fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Defin
     (definition, violations.into_vec())
 }
 
-/// Converts a definition to the form that clients send. Parsing the result returns the same definition.
+/// Converts a definition to the form that clients send. This form contains neither the revision nor the flags `builtin`
+/// and `managed`.
 pub fn to_value(definition: &Definition) -> Object {
     let mut object = Object::new();
     object.push("type_name", definition.type_name.clone());

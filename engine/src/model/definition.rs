@@ -74,9 +74,9 @@ pub enum UnknownFields {
 pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
-    /// Whether the event that begins the state of an aggregate must contain the field, unless the field has a default:
-    /// the first event of a stream, or a `<type>.created` after a deletion. A required field inside an object field
-    /// must be in every value of the object field.
+    /// Whether the event that begins the state of an aggregate must contain the field, unless the field has a default.
+    /// This event is the first event of a stream, or a `<type>.created` after a deletion. A required field inside an
+    /// object field must be in every value of the object field.
     pub required: bool,
     /// The value that the field gets if the event that begins the state of an aggregate lacks the field.
     pub default: Option<Value>,
@@ -91,7 +91,7 @@ pub struct Field {
     pub label: bool,
     /// Whether the field contains personal data.
     pub personal: bool,
-    /// Whether search finds the aggregate by the field.
+    /// Whether the field is marked for search (see [`Definition::searched`]).
     pub search: bool,
     /// The weight of each word in the field, from 1 to [`MAX_SEARCH_WEIGHT`].
     pub search_weight: u32,

@@ -86,7 +86,7 @@ pub fn check_field(value: &Value, fold: Fold, at: impl Into<String>, violations:
     check(value, MAX_KEPT_DEPTH - surrounding, at, violations);
 }
 
-/// Checks that a value nests at most `levels` levels.
+/// Adds a violation if a value nests more than `levels` levels.
 pub fn check(value: &Value, levels: usize, at: impl Into<String>, violations: &mut Violations) {
     if !value.nests_within(levels) {
         violations.add(at, too_deep(levels));

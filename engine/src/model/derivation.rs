@@ -48,7 +48,7 @@ pub fn depth_of(event: &Event) -> i64 {
     Derivation::of(&event.metadata).map_or(0, |derivation| derivation.depth)
 }
 
-/// Returns the metadata of an event that a plugin derives from another event.
+/// Returns the metadata for an event that a plugin derives from `event`.
 pub fn caused_by(event: &Event, plugin: &Arc<str>) -> Object {
     Object::from_iter([
         (SOURCE, Value::from(PLUGIN)),

@@ -204,8 +204,8 @@ impl NewEvent {
 /// A client's expectation about the stream to which the client appends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StreamExpectation {
-    /// Only the expectation of the event's verb: `created` expects that the aggregate does not exist, and `updated` and
-    /// `deleted` expect that the aggregate exists.
+    /// Only the expectation of the event's verb: `created` expects that the aggregate does not exist or is deleted, and
+    /// `updated` and `deleted` expect that the aggregate exists.
     #[default]
     ByVerb,
     /// Any state of the stream, regardless of the verb.

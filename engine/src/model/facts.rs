@@ -47,7 +47,7 @@ pub enum Target {
     Page(Arc<[Arc<str>]>),
 }
 
-/// The name of the state field with which `to_slug` is compared.
+/// The name of the state field with which the engine compares an edge's `to_slug`.
 pub const SLUG: &str = "slug";
 
 impl fmt::Display for Target {

@@ -48,7 +48,7 @@ pub struct PluginFacts {
     pub broken: Arc<[Arc<str>]>,
 }
 
-/// The name under which the data of a plugin shows its broken links.
+/// The name of the field with the plugin's broken links in `_facts.<plugin>`.
 pub const BROKEN: &str = "broken";
 
 /// An edge that a plugin requests. The edge is open while its target exists.
@@ -246,8 +246,8 @@ pub enum AddressedBy {
     Page,
 }
 
-/// A key under which nodes are indexed. A target has one address for each of its references. A node with none of these
-/// addresses does not match the target.
+/// A key under which nodes are indexed. A target has one address, or for [`Target::Page`] one for each reference. A
+/// node with none of a target's addresses does not match the target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     Id(Arc<str>),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-/// A device of a user. The devices that a user revoked last stay stored, so that these devices cannot be activated
-/// again.
+/// A device of a user. The most recently revoked devices of a user stay stored, so that these devices cannot be
+/// activated again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activation {
     pub id: Arc<str>,

@@ -21,8 +21,8 @@ pub fn multiply(a: &Value, b: &Value) -> Value {
     combine(a, b, i64::checked_mul, Decimal::checked_mul, |a, b| a * b)
 }
 
-/// Returns the quotient of two numbers: a decimal without trailing zeros if one of the numbers is a decimal, and
-/// otherwise a double. The divisor must not be 0.
+/// Returns the quotient of two numbers. The quotient of two integers is a double. A decimal quotient has no trailing
+/// zeros. The divisor must not be 0.
 pub fn divide(a: &Value, b: &Value) -> Value {
     // The quotient of two integers is always a double.
     combine(a, b, |_, _| None, |a, b| a.checked_div(b).map(|quotient| quotient.normalize()), |a, b| a / b)

@@ -168,8 +168,8 @@ impl Object {
         }
     }
 
-    /// Removes a field and returns its value. The other fields keep their order. Drops the written forms of all
-    /// numbers.
+    /// Removes a field and returns its value. The other fields keep their order. If a field was removed, drops the
+    /// written forms of all numbers.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;
         self.round();

@@ -35,9 +35,8 @@ const MAX_LENGTH: usize = 512;
 const MAX_ALIASES: usize = 50;
 /// The maximum number of folders above a page that may be the root of an address in its front matter.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth of the folder that contains a page, if this folder may be the root of an address in the page's
-/// front matter. For example, `website/docs` has the depth 2. For a folder with a usual name, only the limit
-/// [`MAX_ROOTS`] applies.
+/// The maximum depth at which the folder that contains a page may be the root of an address in the page's front matter.
+/// For example, `website/docs` has the depth 2. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.

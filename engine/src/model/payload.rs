@@ -23,7 +23,8 @@ pub const CREATED: &str = "created";
 /// The verb of an event that changes an aggregate.
 pub const UPDATED: &str = "updated";
 
-/// Returns whether a payload may contain a field with this name.
+/// Returns whether a field may have this name. At the top level of a payload, [reserved](is_reserved) names are not
+/// allowed either.
 pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
@@ -290,7 +291,8 @@ impl PayloadCheck<'_> {
         }
     }
 
-    /// Checks that the target of a reference exists, if the field requires an existing target.
+    /// Checks that the target of a reference exists and has the field's `reference_type`, if the field requires an
+    /// existing target.
     fn check_target(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
         let (Some(targets), Some(id), true) = (self.targets, value.as_str(), field.must_exist) else { return };
         self.looked_up += 1;

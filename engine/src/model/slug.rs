@@ -37,13 +37,13 @@ pub fn derived(text: &str, fallback: &str) -> String {
     Some(slugify(text)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| fallback.to_owned())
 }
 
-/// Returns the slugs to try for a valid slug: the slug itself, then the slug, cut to [`MAX_STEM_BYTES`] bytes, with the
-/// numbers 2, 3 and so on.
+/// Returns the slugs to try for a valid slug: the slug itself, then its first [`MAX_STEM_BYTES`] bytes with a hyphen
+/// and the numbers 2, 3 and so on.
 pub fn numbered(slug: &str) -> impl Iterator<Item = String> + '_ {
     std::iter::once(slug.to_owned()).chain((2u64..).map(move |number| format!("{}-{number}", stem(slug))))
 }
 
-/// Returns whether `slug` is the slug `base`, or the slug `base`, cut to [`MAX_STEM_BYTES`] bytes, with a number.
+/// Returns whether `slug` is `base`, or the first [`MAX_STEM_BYTES`] bytes of `base` with a hyphen and a number.
 pub fn is_numbered(slug: &str, base: &str) -> bool {
     let number = slug.strip_prefix(stem(base)).and_then(|rest| rest.strip_prefix('-'));
     slug == base || number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use tokio::sync::Notify;
+
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::store::Database;
@@ -31,11 +33,18 @@ pub struct Storage {
     counting: tokio::sync::Mutex<()>,
     /// Whether the number of used bytes may have changed since it was last read for metrics.
     has_changed: AtomicBool,
+    /// Notified when the removal of an upload has failed.
+    removal_failed: Notify,
 }
 
 impl Storage {
     pub fn new(shared: SharedStorage) -> Storage {
-        Storage { shared, counting: tokio::sync::Mutex::new(()), has_changed: AtomicBool::new(true) }
+        Storage {
+            shared,
+            counting: tokio::sync::Mutex::new(()),
+            has_changed: AtomicBool::new(true),
+            removal_failed: Notify::new(),
+        }
     }
 
     pub fn blobs(&self) -> &Arc<Blobs> {
@@ -80,6 +89,16 @@ impl Storage {
         self.blobs().remove(&Storage::key(workspace_id, upload_id), parts_id).await?;
         let _counting = self.counting().await;
         Ok(log.forget_upload(upload_id).await?)
+    }
+
+    /// Reports that the removal of an upload has failed, so that the periodic cleanup runs soon.
+    pub fn report_failed_removal(&self) {
+        self.removal_failed.notify_one();
+    }
+
+    /// Waits until the removal of an upload has failed. Returns immediately if a removal has failed since the last call.
+    pub async fn failed_removal(&self) {
+        self.removal_failed.notified().await;
     }
 
     /// Removes all uploads that are not in progress and that no file refers to. Returns whether other uploads are in

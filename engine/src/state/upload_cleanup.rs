@@ -16,7 +16,8 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(15);
 /// The interval between two removals while no uploads are in progress.
 const LONG_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Removes unused uploads immediately, then periodically and after each loss of another server.
+/// Removes unused uploads immediately, then periodically, after each failed removal, and after each loss of another
+/// server.
 pub async fn keep_clearing(state: Arc<State>, db: Database) {
     let mut lost = state.peers.as_deref().map(Peers::follow_lost);
     loop {
@@ -27,6 +28,7 @@ pub async fn keep_clearing(state: Arc<State>, db: Database) {
         let wait = if has_active.is_ok_and(|has_active| !has_active) { LONG_INTERVAL } else { SHORT_INTERVAL };
         tokio::select! {
             () = sleep(wait) => {}
+            () = state.storage.failed_removal() => sleep(SHORT_INTERVAL).await,
             // Other servers remove the uploads of a server that has crashed. A random delay spreads the queries of the
             // open workspaces.
             () = next_loss(&mut lost) => sleep(SHORT_INTERVAL.mul_f64(fraction(state.clock.random_u64()))).await,

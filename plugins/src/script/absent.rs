@@ -128,8 +128,8 @@ impl ScriptNames<'_> {
 }
 
 /// Returns the settings that the statements of a hook read although the manifest does not declare them, except for
-/// reads with the operator `??`. Returns no settings if the statements assign to the settings or declare a variable of
-/// the same name.
+/// reads with the operator `??`. Returns no settings if the statements assign to the settings parameter or declare a
+/// variable with its name.
 pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =

@@ -29,7 +29,8 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
     Dynamic::from(ImmutableString::from(text))
 }
 
-/// A reader that converts values of the interpreter into values of the engine, and rejects values that are too large.
+/// A reader that converts values of the interpreter into values of the engine. Rejects values that are too large,
+/// nested too deeply, or not representable in JSON.
 pub(super) struct ValueReader {
     max_bytes: usize,
     bytes_left: usize,

@@ -13,13 +13,13 @@ const LOG_LINES: u32 = 100;
 
 const FAR_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The limits of the call that is running on this thread.
+/// The limits and the time of the call that is running on this thread.
 #[derive(Clone, Copy)]
 struct ScriptWatch {
     deadline: Instant,
     /// The value of [`allocated`] at which the call is stopped, in bytes.
     memory_end: i64,
-    /// The time of the call's event, in milliseconds since the epoch.
+    /// The time of the call's event, or the current time for the hook `tool`, in milliseconds since the epoch.
     now_ms: i64,
 }
 
@@ -97,7 +97,8 @@ pub(super) fn steps() -> u64 {
     OPERATIONS.get() + HOST_STEPS.get()
 }
 
-/// Returns the time of the call's event, in milliseconds since the epoch. A script has no other clock.
+/// Returns the time of the call's event, or the current time for the hook `tool`, in milliseconds since the epoch. A
+/// script has no other clock.
 pub(super) fn now_ms() -> i64 {
     WATCH.get().map_or(0, |watch| watch.now_ms)
 }

@@ -15,8 +15,8 @@ use crate::limits::CallLimits;
 const SLOTS: usize = 32;
 /// The maximum number of uses of a variable between two measurements.
 const MAX_PAUSE: usize = 16;
-/// The number of items per use without a measurement. A variable with `n` items may be used `n / ITEMS_PER_PAUSE`
-/// times, but at most [`MAX_PAUSE`] times, before the variable is measured again.
+/// A variable with `n` items may be used `n / ITEMS_PER_PAUSE` times, but at most [`MAX_PAUSE`] times, before the
+/// variable is measured again.
 const ITEMS_PER_PAUSE: usize = 32;
 
 /// The size of values: the number of items in arrays and maps, and the number of bytes in texts.
@@ -26,7 +26,7 @@ struct Size {
     text: usize,
 }
 
-/// The measured sizes of values in the call that is running on this thread.
+/// The state of the measurements in the call that is running on this thread.
 struct CallSizes {
     /// The size of the arguments, which may exceed the size that a script may create.
     argument_size: Size,

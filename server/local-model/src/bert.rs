@@ -80,7 +80,7 @@ impl Model {
         &self.name
     }
 
-    /// Returns the vectors of texts in order, each normalized to length 1.
+    /// Returns the vectors of texts in order, each normalized to length 1. Fails if `texts` is empty.
     pub fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
         let encodings = self.tokenizer.encode_batch(texts.to_vec(), true).map_err(|error| anyhow!(error))?;
         ensure!(!encodings.is_empty(), "expected at least one text to embed");

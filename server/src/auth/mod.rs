@@ -115,8 +115,8 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     requested.map(|_| handle)
 }
 
-/// Returns the consistency that a read requests. Operations that write do not have this parameter. Fails for an unknown
-/// value.
+/// Returns the consistency in the query parameter [`CONSISTENCY`]. The default is [`Consistency::Strong`]. Fails for an
+/// unknown value.
 fn consistency(request: &Request) -> Result<Consistency, Error> {
     // The handler reports a query that cannot be parsed.
     let sent: Vec<(String, String)> = request.params().unwrap_or_default();
@@ -130,8 +130,8 @@ fn consistency(request: &Request) -> Result<Consistency, Error> {
     }
 }
 
-/// Returns the handles of an MCP client, with the rights of the caller. `upload_url` is the first part of the URL of an
-/// upload link, before the link's token.
+/// Returns the handles of an MCP client, with the rights of the caller. If the caller may not write, `writer` is an
+/// error. `upload_url` is the first part of the URL of an upload link, before the link's token.
 pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::CallerHandles, Error> {
     let (engine, caller) = caller(request, Consistency::Strong).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();

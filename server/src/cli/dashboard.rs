@@ -47,7 +47,7 @@ pub async fn link(client: &Client, minutes: u32) -> anyhow::Result<String> {
     Ok(format!("{}/sign-in#{code}", client.server()))
 }
 
-/// Returns the scopes and the expiry time of the client's token.
+/// Returns the scopes and the expiry time of the client's token: every scope and no time if the token is not a key.
 async fn own_rights(client: &Client) -> anyhow::Result<(Value, Option<i64>)> {
     match client.call(client.request(Method::GET, &["keys", "self"])).await {
         Ok(answer) => {

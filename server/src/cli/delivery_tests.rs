@@ -127,7 +127,7 @@ async fn the_error_about_an_unreachable_server_contains_the_cause() {
     assert!(text.contains("listed: the server cannot be reached, or its response is incomplete: "), "{text}");
 }
 
-/// A file in a temporary folder, which is removed on drop.
+/// A temporary folder for one file. Dropping the value removes the folder.
 struct Scratch(std::path::PathBuf);
 
 impl Scratch {

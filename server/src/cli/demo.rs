@@ -42,9 +42,9 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Prints a link to the dashboard, imports the repository of a folder, prints the answers to three questions about the
-/// repository, and prints commands to try next. Also saves a view and publishes an article, so that the dashboard shows
-/// a view and tasks.
+/// Imports the repository of a folder, prints the answers to three questions about the repository, and prints commands
+/// to try next. Also saves a view and publishes an article, so that the dashboard shows a view and tasks. If
+/// `has_dashboard` is set, prints a link to the dashboard.
 ///
 /// If the folder is outside of any repository, or if the repository has no Markdown, prints a message instead of
 /// failing.

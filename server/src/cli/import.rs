@@ -51,7 +51,7 @@ pub struct Arguments {
     connection: ServerConnection,
 }
 
-/// The field that marks an event of a file if the folder contains the file's bytes.
+/// The field of a file's event that states whether the folder of the export contains the file's bytes.
 #[derive(Deserialize)]
 struct FileMark {
     #[serde(default)]

@@ -18,8 +18,8 @@ pub struct Backup {
     pub verify: Verify,
 }
 
-/// The frequency with which a server verifies its archives: whether every segment is intact, and whether the states in
-/// the archive match a digest of the states in the store.
+/// The frequency with which a server verifies its archives. A verification checks that every segment is intact, and
+/// that the states in the archive match a digest of the states in the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {

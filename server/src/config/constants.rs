@@ -29,8 +29,8 @@ pub struct Constants {
     /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a
     /// small part of their limit, so four times the limit is enough for eight pipelines at the same time.
     pub workspace_memory: usize,
-    /// The divisor for the share of a workspace's pipelines, and of their memory, that one key, or one user who signed
-    /// in, may use. With the divisor 2, one busy key leaves half of the limits for the other keys and users.
+    /// The number by which the limits on a workspace's pipelines and their memory are divided for one key, or for one
+    /// user who signed in. With the number 2, one busy key leaves half of the limits for the other keys and users.
     pub key_share: usize,
     /// The limit on a message from a model, in bytes. No tool has longer arguments.
     pub mcp_message_bytes: usize,
@@ -46,8 +46,8 @@ pub struct EmbeddingCalls {
     /// The time limit of one call. A search waits for the embedding of its query, and returns the results of the text
     /// search if a call takes longer.
     pub timeout: Duration,
-    /// The number of texts per call. Services with a small limit accept 32 texts, and a call for 32 labels ends within
-    /// `timeout`.
+    /// The maximum number of texts per call. Services with a small limit accept 32 texts, and a call for 32 labels ends
+    /// within `timeout`.
     pub batch: usize,
 }
 

@@ -51,7 +51,7 @@ pub fn settings(variables: impl IntoIterator<Item = (String, String)>) -> anyhow
 }
 
 /// Returns a message for each of the given variables that has the prefix of Foldwork but is neither a setting nor
-/// another known variable.
+/// another known variable. Returns at most `MAX_REPORTED` messages.
 pub fn unknown(names: impl IntoIterator<Item = String>, config: &Config) -> Vec<String> {
     let Ok(shape) = shape() else { return Vec::new() };
     let secrets: Vec<&str> = config.auth.issuers.iter().map(|issuer| issuer.hs256_secret_env.as_str()).collect();
@@ -156,7 +156,7 @@ fn guess(text: &str) -> anyhow::Result<Value> {
     })
 }
 
-/// Reads a value in the syntax of TOML.
+/// Parses a list in the syntax of TOML.
 fn written(text: &str) -> anyhow::Result<Value> {
     let mut table: Table =
         toml::from_str(&format!("value = {text}")).context("expected a list in the syntax of TOML")?;

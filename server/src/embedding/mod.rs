@@ -13,8 +13,8 @@ use crate::config::{Embedding, EmbeddingSource};
 /// The name of the environment variable with the API key of the embedding service.
 const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 
-/// Opens the configured embedding model, or returns `None` if no model is configured. Returns an error if the model
-/// cannot be loaded, so that the server does not start.
+/// Opens the configured embedding model, or returns `None` if no model is configured. Fails if a local model cannot be
+/// loaded, or if the settings of a service are invalid, so that the server does not start.
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.source() {
         EmbeddingSource::Off => None,

@@ -170,7 +170,7 @@ fn with_excerpt(error: &serde_json::Error) -> String {
     format!("{}{allowed}{place}", excerpt_of(quoting))
 }
 
-/// Returns a parser's message without the names of Rust types.
+/// Returns a parser's message without the name of a Rust struct, and with apostrophes instead of backticks.
 fn in_words(message: &str) -> String {
     let (before, after) = match message.split_once("expected struct ") {
         Some((before, after)) => (before, after.find(" at line ").map(|end| &after[end..]).unwrap_or_default()),

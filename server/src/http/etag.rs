@@ -36,7 +36,7 @@ pub fn etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Returns whether an `If-None-Match` header names this tag. If so, the client already has this version.
+/// Returns whether an `If-None-Match` header contains this tag or `*`. If so, the client already has this version.
 pub fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
     if_none_match.is_some_and(|known| {
         known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")

@@ -16,7 +16,7 @@ pub const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The routes: the segments of each path, and the methods that the path allows.
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
-/// The methods of each route that are operations of the OpenAPI document, with the operations' ids.
+/// Maps each route to its operations in the OpenAPI document: the method and the id of each operation.
 pub type Operations = HashMap<String, Vec<(String, String)>>;
 
 /// Returns the part of an upload URL before the value of the parameter `link`.

@@ -200,8 +200,8 @@ impl Hub {
         others.for_each(|(_, member)| member.send(message));
     }
 
-    /// Sets a member's presence data. Returns false if the data of the channel would become too large, or if the
-    /// channel no longer exists.
+    /// Sets a member's presence data, and sends the change to the channel. Returns false if the data of the channel
+    /// would become too large, or if the channel no longer exists.
     pub fn track(&self, membership: &ChannelMembership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();
@@ -215,7 +215,7 @@ impl Hub {
         }
     }
 
-    /// Removes a member's presence data.
+    /// Removes a member's presence data, and sends the change to the channel.
     pub fn untrack(&self, membership: &ChannelMembership) {
         if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
             && let Some(diff) = channel.present.untrack(membership.id)

@@ -53,12 +53,12 @@ impl ChannelLine {
         self.send(self.join_ref.as_deref(), None, "presence_state", state);
     }
 
-    /// Closes the channel in a way that does not make the client rejoin.
+    /// Queues the message that closes the channel. A client does not rejoin after this message.
     pub fn close(&self) {
         self.send(self.join_ref.as_deref(), self.join_ref.as_deref(), CLOSE, "{}");
     }
 
-    /// Closes the channel permanently and sends the reason.
+    /// Queues a message with the reason, and then closes the channel.
     pub fn end(&self, reason: &str) {
         let channel = self.topic.strip_prefix("realtime:").unwrap_or(&self.topic);
         let payload = json!({"extension": "system", "status": "error", "message": reason, "channel": channel});

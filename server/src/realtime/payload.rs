@@ -46,8 +46,8 @@ pub struct PresenceConfig {
 }
 
 impl JoinConfig {
-    /// Returns whether the client receives presence messages. Older clients send the presence configuration without
-    /// `enabled`.
+    /// Returns whether the client receives presence messages. A presence configuration without `enabled`, as older
+    /// clients send it, enables the messages.
     pub fn sees_presence(&self) -> bool {
         self.presence.as_ref().is_some_and(|presence| presence.enabled.unwrap_or(true))
     }

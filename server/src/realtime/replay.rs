@@ -99,8 +99,8 @@ impl JoiningMember {
         Ok(cursor)
     }
 
-    /// Sends the events after a log position until the member is live. An error includes the position of the last sent
-    /// event.
+    /// Sends the events after a log position until the member is live. An error includes the log position up to which
+    /// events were sent.
     async fn send_after(&self, from: u64) -> Result<(), (u64, Error)> {
         let mut feed = self.listener.feed(&self.agent, from);
         loop {

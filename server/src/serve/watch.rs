@@ -58,8 +58,8 @@ impl PluginWatch {
         PluginWatch { watched: watched.collect(), engine, folder }
     }
 
-    /// Reloads the plugins whose files have changed since they were last loaded or rejected, but not since the last
-    /// check. The delay lets an editor save several files one after the other.
+    /// Reloads the plugins whose files have changed since the last load or rejection, but not since the previous check.
+    /// The delay lets an editor save several files one after the other.
     pub async fn check(&mut self) {
         for watched in &mut self.watched {
             let now = stamped(&self.folder, &watched.name).await;

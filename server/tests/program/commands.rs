@@ -203,7 +203,7 @@ fn git(folder: &Path) {
     }
 }
 
-/// Returns the names of the commands without subcommands, as `--help` lists them.
+/// Returns the names of the commands without subcommands at or below `path`, as `--help` lists them.
 fn leaves(folder: &Path, path: &[&str]) -> Vec<String> {
     let arguments: Vec<&str> = path.iter().copied().chain(["--help"]).collect();
     let help = text(&output(&mut foldwork(folder, &arguments)).stdout);
@@ -310,8 +310,8 @@ fn every_path_in_the_source_of_the_commands_is_in_the_openapi_document() {
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
-/// Returns the method and the path of a call such as `.request(Method::GET, &["keys", id])`. Returns `None` if the
-/// first segment is a variable.
+/// Returns the method and the path of a call. `call` is the text after `.request(Method::`, for example
+/// `GET, &["keys", id])`. Returns `None` if the path is no list or begins with a variable.
 fn named_path(call: &str) -> Option<(String, String)> {
     let (method, rest) = call.split_once(',')?;
     let (segments, _) = rest.trim_start().strip_prefix("&[")?.split_once(']')?;

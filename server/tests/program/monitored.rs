@@ -97,7 +97,7 @@ impl Families {
         families
     }
 
-    /// Returns a message for each unknown metric or label in a query.
+    /// Returns a message for each unknown metric or label in a query, or one message if the query names no metric.
     fn wrong(&self, title: &str, query: &str) -> Vec<String> {
         let named = named(query);
         if named.is_empty() {

@@ -176,7 +176,7 @@ async fn each_escalation_step_is_taken_once_with_two_servers_and_after_a_restart
     }
 }
 
-/// Returns a store that no server has open, with a task that an agent claimed for 60 seconds.
+/// Returns a store that no server has open, the owner's key, and the id of a task that an agent claimed for 60 seconds.
 async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
     let store = Store::connect("mem://").await.expect("a store");
     let before = engine(store.share(), clock).await;

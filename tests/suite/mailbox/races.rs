@@ -1,6 +1,6 @@
 //! Tests two concurrent actions on one task, on one server and on two servers: exactly one action succeeds, and the log
-//! contains the event of this action. No approval overwrites a change by a person, and no user approves their own
-//! output.
+//! contains the event of this action. No approval overwrites a change by a person. If the server refuses decisions on
+//! own deliveries, no user approves their own output.
 
 use std::sync::Arc;
 
@@ -98,7 +98,7 @@ impl Pair {
         [enter(first, secret).await.expect("a workspace"), enter(last, secret).await.expect("a workspace")]
     }
 
-    /// Creates an article, and a task whose approval changes the article.
+    /// Creates an article, and a task whose approval changes the article. Returns the ids of the task and the article.
     async fn task(&self, round: usize, assignee: Option<Assignee>) -> (String, String) {
         let writer = &self.clients[round % 2].writer;
         let new = NewArticle { title: format!("Article {round}"), ..NewArticle::default() };

@@ -183,7 +183,7 @@ fn refused_otherwise(
     (before != after).then(|| "no change".into())
 }
 
-/// Returns the actions that the table allows people, in their usual order.
+/// Returns the actions that the table allows people, in the order of [`Action`].
 fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
     let goes = |name: &str| people.get(name).is_some_and(|cell| cell != "409");
     let names = Action::VARIANTS.iter().map(|action| action.name());

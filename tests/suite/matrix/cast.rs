@@ -29,7 +29,7 @@ pub struct WorkspaceRecords {
     pub marks: Vec<String>,
 }
 
-/// The callers and their credentials.
+/// The callers with their credentials, and the records of both workspaces.
 pub struct Cast {
     pub server: Server,
     pub ours: WorkspaceRecords,

@@ -64,7 +64,7 @@ fn every_execution_strategy_returns_the_same_rows() {
     }
 }
 
-/// Runs a story in a new workspace.
+/// Runs a story in a new workspace, and compares the results of each query.
 async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
     let (_, key) = server.engine.provision(name, None).await.map_err(failed)?;
     let workspace = foldwork_tests::handles::enter(&server.engine, &key).await.map_err(failed)?;

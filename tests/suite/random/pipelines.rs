@@ -130,7 +130,7 @@ fn key() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Generates a computed field and a grouping that reads it.
+/// Generates a stage that computes a field, and a `$group` by this field.
 fn computed_group() -> impl Strategy<Value = Vec<Value>> {
     let stage = prop::sample::select(vec!["$set", "$project"]);
     let name = prop::sample::select(vec!["z", "z", "z", "n", "a"]);

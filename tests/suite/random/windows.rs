@@ -28,7 +28,7 @@ fn bounds() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-/// Generates the specification of an output field: a function and, for an accumulator, the bounds of its window.
+/// Generates the specification of an output field: a function and, for some accumulators, the bounds of the window.
 fn output() -> impl Strategy<Value = Value> {
     let function = |text: serde_json::Value| Just(Value::from(text));
     let of_order = prop_oneof![

@@ -82,7 +82,7 @@ impl Sources {
         format!("{}/{}:{line}: {what}", self.folder, source.name)
     }
 
-    /// Returns the module of a path: the longest prefix of the path that has a file.
+    /// Returns the module of a path into this crate: the longest prefix of the path that has a file.
     fn module<'p>(&self, path: &'p [String]) -> Option<&'p [String]> {
         let path = path.strip_prefix(&["crate".to_owned()])?;
         (0..=path.len()).rev().map(|len| &path[..len]).find(|module| self.files.contains_key(*module))

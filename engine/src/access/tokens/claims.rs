@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::model::address;
 
-/// The claims of a token that this module reads. Optional claims of the wrong type are ignored.
+/// The claims of a token that this module reads. An address, a name, a role or a session of the wrong type is ignored.
 #[derive(Debug, Deserialize)]
 pub struct TokenClaims {
     pub sub: String,

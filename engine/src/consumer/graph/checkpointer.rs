@@ -163,8 +163,8 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. A worker that
-    /// resumes at an earlier position processes only events that changed nothing, so the position never goes back.
+    /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. The published
+    /// position never goes back: a worker that resumes at an earlier position repeats only events that changed nothing.
     async fn publish(&self) {
         self.state.call_counts.store(&self.state.plugins).await;
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);

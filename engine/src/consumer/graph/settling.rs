@@ -22,8 +22,8 @@ const PAGE: usize = 512;
 /// The definitions and plugins that the open edges match.
 #[derive(Debug, Clone)]
 pub struct Basis {
-    /// A digest of the definitions and plugins. If the stored checkpoint has the same digest, the stored edges
-    /// need no comparison.
+    /// A digest of the definitions and plugins. If the stored checkpoint has the same digest, the stored edges need no
+    /// comparison.
     pub digest: Arc<str>,
     definitions: Arc<Definitions>,
     /// The number of redefinitions that the graph's index of addresses includes.

@@ -94,8 +94,8 @@ struct NewestStep {
 }
 
 impl StreamData {
-    /// Returns the event with the aggregate before and after the event. Continues folding the stream from the previous
-    /// step.
+    /// Returns the event with the aggregate before and after the event, or `None` if the type of the aggregate is not
+    /// defined. Continues folding the stream from the previous step.
     async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
         let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
         let known = self.states.remove(&event.aggregate_id).filter(|known| known.version < event.version);

@@ -48,8 +48,8 @@ impl Mentions {
         index.insert(after, definition);
     }
 
-    /// Returns the other aggregates of the project whose labels occur word for word in the texts of `about`. For each
-    /// label, returns at most `most` aggregates, oldest first.
+    /// Returns the aggregates of the project, except `about`, whose labels occur word for word in the texts of `about`.
+    /// For each label, returns at most `most` aggregates, oldest first.
     pub fn find(&mut self, view: &FollowerView<'_>, about: &Aggregate, most: usize) -> Vec<AggregateId> {
         let is_outdated = |index: &MentionIndex| {
             let mut types = index.fields.keys().filter_map(|type_name| view.definition(type_name));

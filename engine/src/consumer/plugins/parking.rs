@@ -147,7 +147,7 @@ impl ParkingBuffer {
         }
     }
 
-    /// Parks a step again, with the reason of its new failure.
+    /// Replaces a parked step, for example with the reason of its new failure.
     pub fn park_again(&mut self, parked: ParkedStep) {
         match self.state.plugins.find(&parked.id.plugin) {
             Some(plugin) => self.add(plugin, parked),
@@ -155,7 +155,7 @@ impl ParkingBuffer {
         }
     }
 
-    /// Releases a parked step that is done.
+    /// Removes a parked step with the next write.
     pub fn release(&mut self, step: StepId) {
         self.forget(&step);
         self.released.push(step);

@@ -165,7 +165,7 @@ impl Contexts {
         Ok(Some(contexts))
     }
 
-    /// Returns the next events that the plugin is called for.
+    /// Returns the next events for which the plugin is called, and advances `position`. Returns `None` at the end.
     async fn events(&self, position: &mut u64) -> Result<Option<Vec<Arc<Event>>>> {
         if *position >= self.end {
             return Ok(None);

@@ -101,7 +101,7 @@ impl Input for PreparedWork {
 }
 
 impl PreparedWork {
-    /// Prepares the input with the state at the task's event.
+    /// Prepares the input: the task after its event, and the task's subject and related nodes from `view`.
     pub fn prepare(
         state: &State,
         view: &FollowerView<'_>,

@@ -37,7 +37,7 @@ impl Default for Patterns {
 
 impl Patterns {
     /// Returns the compiled pattern from the cache. Compiles the pattern first if it is not cached. The error describes
-    /// the mistake in the pattern.
+    /// the mistake in the pattern or the exceeded limit.
     pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<CompiledPattern>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
         self.cache.get_or_insert_with(&key, || CompiledPattern::new(pattern, options, syntax).map(Arc::new))

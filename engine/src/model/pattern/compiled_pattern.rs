@@ -43,7 +43,7 @@ enum PatternEngine {
 
 impl CompiledPattern {
     /// Compiles a pattern. Ignores options other than `i`, `m`, `s` and `x`. The error describes the mistake in the
-    /// pattern.
+    /// pattern or the exceeded limit.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<CompiledPattern, String> {
         if pattern.len() > syntax.longest_bytes() {
             let limit = syntax.longest_bytes();
@@ -87,7 +87,8 @@ impl CompiledPattern {
         }
     }
 
-    /// Returns the approximate size of the compiled pattern in memory, in bytes, without memory that searches allocate.
+    /// Returns the approximate size of the compiled pattern in memory, in bytes. Includes memory that searches allocate
+    /// only if the pattern backtracks.
     pub fn program_bytes(&self) -> usize {
         match &self.engine {
             PatternEngine::Linear(linear) => linear.program_bytes(),

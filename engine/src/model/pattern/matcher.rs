@@ -37,7 +37,8 @@ impl<'p> PatternMatcher<'p> {
         })
     }
 
-    /// Returns the compiled pattern, from the cache if possible. The error describes the mistake in the pattern.
+    /// Returns the compiled pattern, from the cache if possible. The error describes the mistake in the pattern or the
+    /// exceeded limit.
     pub fn compiled(&self, pattern: &str) -> Result<Arc<CompiledPattern>, String> {
         self.patterns.compiled(pattern, "", Syntax::Type)
     }

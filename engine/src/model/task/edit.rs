@@ -294,9 +294,9 @@ fn changed_argument(before: &Object, parts: &[Value]) -> Option<(Value, Value)> 
     Some((content(previous)?, content(parts)?)).filter(|_| (0..previous.len().max(parts.len())).all(is_kept))
 }
 
-/// Returns a draft with changed fields. The changes are merged into the artifact's data, and its other parts are kept.
-/// If the artifact has no data, the changes are merged into its effect. If the artifact has no effect either, the
-/// changes become its data.
+/// Returns a draft with changed fields. The changes are merged into the artifact's data, the effect is adapted to the
+/// new data, and the other parts are kept. If the artifact's data is missing or not an object, the changes are merged
+/// into the effect. If the artifact has no effect either, the changes become the data.
 fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactChange<'a> {
     let merged = |object: &Object| WrittenFields::of(object).merge(modifications).into_object();
     let data = before.and_then(argument).and_then(|content| content.as_object().cloned());

@@ -20,7 +20,7 @@ pub enum Status {
     Review,
     /// A person has asked a question, requested changes, or answered the agent's question.
     AwaitingReply,
-    /// The task is paused until a given time, or until a person resumes it.
+    /// The task is paused until a given time, or until an action ends the deferral.
     Deferred,
     Approved,
     Rejected,

@@ -274,7 +274,7 @@ pub struct EffectView {
     pub artifact_id: Option<Arc<str>>,
     /// The event. In a preview, the event's id, position and times have no meaning.
     pub event: Arc<Event>,
-    /// The row of the aggregate after the approval. `None` if this row and the rows of the preceding effects together
+    /// The row of the aggregate after the event. `None` if this row and the rows of the preceding effects together
     /// exceed the size limit.
     pub state: Option<Value>,
     pub stale: Option<StaleEffect>,

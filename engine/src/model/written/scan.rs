@@ -10,8 +10,8 @@ use crate::model::json::MAX_STORED_DEPTH;
 /// every shorter number.
 const MIN_LENGTH: usize = 16;
 
-/// Returns whether JSON text may contain a number whose written form must be kept. Reads only one byte in sixteen,
-/// because the function is called for every text, and few texts contain such a number.
+/// Returns whether JSON text may contain a number whose written form must be kept. Outside numbers, reads only one byte
+/// in sixteen, because the function is called for every text, and few texts contain such a number.
 pub fn is_likely_in(text: &[u8]) -> bool {
     let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
     let mut at = MIN_LENGTH - 1;

@@ -85,7 +85,7 @@ impl Cells {
         }
     }
 
-    /// Drops the value of a cell.
+    /// Clears the stored value of a cell. Integers, doubles, dates and booleans stay stored.
     pub fn blank(&mut self, row: usize) {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),

@@ -77,7 +77,7 @@ impl Column {
     }
 }
 
-/// Returns whether a column can be kept for a path. The path may have at most 256 bytes, and must not lead into the
+/// Returns whether a column can be kept for a path. The path must have 1 to 256 bytes, and must not lead into the
 /// traits, the facts or the events of the aggregate.
 pub fn can_keep(path: &str) -> bool {
     const NONE_OF: [&str; 4] = ["", "_traits", "_facts", "_events"];

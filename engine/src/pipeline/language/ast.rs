@@ -227,7 +227,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Returns whether the stage replaces a top-level field in every row.
+    /// Returns whether the stage replaces the top-level field `name` in every row.
     pub fn writes_whole(&self, name: &str) -> bool {
         matches!(self.write.root.fields.get(name), Some(ProjectedField::Computed(_)))
     }

@@ -13,12 +13,12 @@ use crate::pipeline::run::preview::{Preview, RowCountBound};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// The maximum number of `$match` stages that select rows in the source one after the other. Each of these stages reads
-/// the columns again.
+/// The maximum number of leading stages that only select rows of the source. Each of these stages reads the source
+/// again.
 const MAX_LEVELS: usize = 8;
 
-/// The preview of the events before `$fold`, and the preview of the rows after `$fold`. Without a filter before
-/// `$fold`, there is no preview of events.
+/// The previews of a pipeline. `before` shows the events before `$fold`, if there is a filter before `$fold`. `rows`
+/// shows the rows after `$fold`, or all rows if there is no `$fold`.
 pub struct Previews {
     pub before: Option<Preview>,
     pub rows: Preview,

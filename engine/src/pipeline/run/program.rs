@@ -173,7 +173,8 @@ impl Program {
         Ok(Some(TailRows { rows, covered: vectorized.covers, is_streaming }))
     }
 
-    /// Returns the number of rows before the first step, or `None` if counting the rows would require building them.
+    /// Returns the number of rows before the first step, or `None` if the source is not a scan or cannot count the rows
+    /// without building them.
     pub fn count(&self, run: RunContext) -> Result<Option<u64>> {
         let Some(table) = self.scan().and_then(|scan| run.tables.get(scan)) else { return Ok(None) };
         if let Some(count) = table.count()? {

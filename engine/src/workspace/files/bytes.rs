@@ -34,6 +34,7 @@ impl Operation {
         let state = self.state();
         if let Err(error) = state.storage.clear(self.database(), &state.record.id, &upload, None).await {
             tracing::warn!(%error, %upload, "failed to remove the old bytes of a file; will retry");
+            state.storage.report_failed_removal();
         }
     }
 }

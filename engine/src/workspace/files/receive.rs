@@ -178,6 +178,7 @@ impl RunningUpload {
         };
         if let Err(error) = given_up.await {
             tracing::warn!(%error, upload = %id, "failed to remove the bytes of a failed upload; will retry");
+            state.storage.report_failed_removal();
         }
     }
 }

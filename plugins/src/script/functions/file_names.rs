@@ -46,7 +46,7 @@ const FILES: [&str; 42] = [
     "justfile",
     "mvnw",
 ];
-/// The names of folders that contain code. A site seldom has pages at these addresses.
+/// The names of folders that contain code. A site seldom has pages in folders with these names.
 const FOLDERS: [&str; 11] =
     ["bin", "cmd", "crates", "include", "lib", "pkg", "scripts", "src", "test", "tests", "vendor"];
 /// The maximum length of a suffix, in bytes. A longer text after a dot counts as a word.

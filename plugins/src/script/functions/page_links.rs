@@ -73,7 +73,8 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     Ok(links)
 }
 
-/// Returns the links in an event other than HTML. `is_defined` returns whether a label has a link reference definition.
+/// Returns the links in an event of the Markdown parser other than HTML. `is_defined` returns whether a label has a
+/// link reference definition.
 fn of_event(
     event: &Event<'_>,
     range: Range<usize>,

@@ -18,7 +18,7 @@ const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
 const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
-/// The suffixes of files that Obsidian embeds and that are not pages.
+/// The suffixes of attachments. A wikilink to an attachment is not a link to a page.
 const ATTACHMENTS: [&str; 26] = [
     "3gp", "avif", "base", "bmp", "canvas", "flac", "gif", "jpeg", "jpg", "m4a", "mkv", "mov", "mp3", "mp4", "oga",
     "ogg", "ogv", "opus", "pdf", "png", "svg", "wav", "webm", "webp", "css", "json",
@@ -44,7 +44,7 @@ pub(super) struct PageLink {
     pub references: Vec<String>,
 }
 
-/// Returns the link with a URL. Returns `None` if the URL is too long, contains a template tag, or leads to another
+/// Returns the link to a URL. Returns `None` if the URL is too long, contains a template tag, or leads to another
 /// site or to the page itself. `from` is the path of the page with the link.
 pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     if url.len() > MAX_URL_BYTES {
@@ -76,8 +76,9 @@ pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     link(url, path, may_be_file, references)
 }
 
-/// Returns the link of a wikilink. Returns `None` if the target is too long, contains characters that Obsidian does not
-/// allow in names, or is an attachment or a heading of the page itself. `from` is the path of the page with the link.
+/// Returns the link to the target of a wikilink. Returns `None` if the target is too long, contains characters that
+/// Obsidian does not allow in names, or is an attachment or a heading of the page itself. `from` is the path of the
+/// page with the link.
 pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
     if target.len() > MAX_BYTES {
         return None;

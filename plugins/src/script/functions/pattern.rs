@@ -29,8 +29,8 @@ const PROGRAM_BYTES: usize = 1 << 20;
 const STATES_BYTES: usize = 512 << 10;
 /// The number of times that an automaton may be rebuilt within one search.
 const RESTARTS: usize = 3;
-/// The memory for the states that the search for groups has visited, in bytes. The number of states is the product of
-/// the positions in the program and the positions in the text.
+/// The memory for the states that the search for groups has visited, in bytes. A state is a position in the program
+/// together with a position in the text.
 const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -134,8 +134,8 @@ impl ScriptPattern {
         Ok(ScriptPattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
-    /// Adds the matches in a text to a list. The list may be full from the start. Omits a match whose groups could not
-    /// be searched.
+    /// Adds the matches in a text to a list, or the first group of each match if the pattern has groups. The list may
+    /// be full from the start. Omits matches that are too long for the search for groups.
     fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, SearchEnd), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {
@@ -195,8 +195,8 @@ impl ScriptPattern {
         Ok(Dynamic::from(ImmutableString::from(out)))
     }
 
-    /// Calls a function for each match until the function ends the search. If the pattern has groups, the function also
-    /// receives the groups of the match.
+    /// Calls a function for each match until the function ends the search. The function also receives the result of the
+    /// search for the groups of the match.
     fn each(
         &self,
         text: &str,

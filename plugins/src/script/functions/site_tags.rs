@@ -14,7 +14,7 @@ pub(super) const JEKYLL_POST: &str = "x-jekyll-post:";
 /// The maximum length of a tag, in bytes.
 const MAX_TAG: usize = 600;
 
-/// Replaces the tags in Markdown with URLs.
+/// Replaces the tags in Markdown that refer to pages with URLs, and removes `{{ site.baseurl }}` and `{{ site.url }}`.
 pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     if !markdown.contains("{{") && !markdown.contains("{%") {
         return Cow::Borrowed(markdown);
@@ -32,8 +32,8 @@ pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Returns the length of the tag at the beginning of a text, and the URL that replaces the tag. Returns `None` if the
-/// text does not begin with a tag that refers to a page.
+/// Returns the length of the tag at the beginning of a text, and the URL that replaces the tag. The URL is empty for
+/// `site.baseurl` and `site.url`. Returns `None` if the text does not begin with a tag that [`replaced`] replaces.
 fn url_of(text: &str) -> Option<(usize, String)> {
     let text = text.get(..text.floor_char_boundary(MAX_TAG))?;
     let inside = |open: &str, close: &str, starts: &[&str]| {

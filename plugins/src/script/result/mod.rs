@@ -17,7 +17,7 @@ use super::convert::ValueReader;
 use crate::limits::CallLimits;
 use crate::suggestion::hint;
 
-/// Converts the result of a hook to a value of the engine. Rejects results that are too large.
+/// Converts the result of a hook to a value of the engine. Fails if [`ValueReader`] rejects the result.
 pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &CallLimits) -> Result<Value, String> {
     ValueReader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
 }

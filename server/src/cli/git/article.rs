@@ -39,7 +39,7 @@ impl<'a> Document<'a> {
         Self { front, body }
     }
 
-    /// Returns the slug in the front matter of the file.
+    /// Returns the slug in the front matter of the file, converted to a valid slug.
     pub fn slug(&self) -> Option<String> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
@@ -171,7 +171,7 @@ pub fn is_published(front: &Map<String, Value>) -> Option<bool> {
     said.into_iter().flatten().reduce(|all, one| all && one)
 }
 
-/// Returns a scalar as text, or `None` if the text is empty.
+/// Returns a scalar as text. Returns `None` for null, lists, mappings and blank text.
 fn scalar_text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),

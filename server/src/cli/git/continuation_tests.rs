@@ -12,7 +12,7 @@ use super::tests::{LONG, Scratch, of_type};
 use super::walk::ProjectArticles;
 use super::*;
 
-/// Moves HEAD to a commit and imports the repository.
+/// Moves HEAD to a commit and imports the repository. Returns the events of the import.
 fn import_at(scratch: &Scratch, model: &mut Model, head: Oid) -> Vec<Value> {
     scratch.repository.set_head_detached(head).expect("moved");
     model.import(&SourcePlace::Git(scratch.folder.clone()), None).0

@@ -186,7 +186,8 @@ impl RandomRepository {
     }
 }
 
-/// Checks that the events of each commit lead to the commit's tree. Returns whether the import followed the commits.
+/// Checks that the events of each commit lead to the commit's tree. Returns `false` without a check if the import did
+/// not follow the commits.
 fn check_each_commit(random: &RandomRepository, mut before: Model, base: Option<Oid>, events: &[Value]) -> bool {
     if events.iter().any(|event| event["metadata"]["reconciled"] == true) {
         return false;

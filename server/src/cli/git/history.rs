@@ -138,8 +138,8 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
     Ok(found.deltas().filter_map(change).collect())
 }
 
-/// Returns the path, the id and the mode of a regular file of a tree. Returns `None` for a path that is not UTF-8,
-/// which the final comparison with the tree reports.
+/// Returns the path, the id and the mode of a regular file of a tree. Returns `None` for a path that is not UTF-8. The
+/// final comparison with the tree reports such a path.
 ///
 /// The mode comes from the tree, because `DiffFile::mode` panics at a mode that git no longer writes, such as 100600.
 fn tree_file(tree: Option<&Tree<'_>>, file: &DiffFile<'_>) -> Option<(String, Oid, i32)> {

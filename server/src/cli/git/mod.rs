@@ -118,7 +118,7 @@ pub struct Outcome {
     pub project: String,
     /// The number of events that were appended.
     pub appended: u64,
-    /// The number of articles.
+    /// The number of articles at HEAD or in the folder.
     pub articles: usize,
     /// The number of files without an article.
     pub missing: usize,
@@ -157,7 +157,8 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Brings a project to the state of the source's files.
+    /// Brings a project to the state of the source's files. Makes up to [`MAX_STARTS`] attempts, because another import
+    /// may change the project at the same time.
     async fn reconcile(&self) -> anyhow::Result<Outcome> {
         let mut version = None;
         for _ in 1..MAX_STARTS {

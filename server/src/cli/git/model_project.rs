@@ -57,7 +57,7 @@ impl Model {
         (self.events[before..].to_vec(), summary)
     }
 
-    /// Returns a project with the same articles.
+    /// Returns a project with the same articles and progress, but without events.
     pub fn copy(&self) -> Self {
         let (articles, times, progress) = (self.articles.clone(), self.times.clone(), self.progress.clone());
         Self { articles, times, progress, ..Self::default() }

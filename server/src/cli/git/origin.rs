@@ -59,8 +59,8 @@ impl Origins {
         Ok(Birth { path, commit })
     }
 
-    /// Returns a parent of a commit in which a file exists, and the path of the file in the parent. Returns `None` if
-    /// no parent contains the file. The result does not depend on the order of the parents.
+    /// Finds a file of a commit in the commit's parents. Returns the parent and the path of the file in the parent, or
+    /// `None` if no parent contains the file. The result does not depend on the order of the parents.
     fn before(
         &mut self,
         repository: &Repository,

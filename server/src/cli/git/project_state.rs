@@ -112,8 +112,8 @@ impl WorkspaceReader<'_> {
         })
     }
 
-    /// Returns the record of a folder from before the folder was moved. `rows` are the records of the project that the
-    /// user has named.
+    /// Returns the record of a folder from before the folder was moved. Fails if several records may be this record.
+    /// `rows` are the records of the project that the user has named.
     fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {
         let moved = Row::of_moved(rows, self.source);
         match moved.as_slice() {
@@ -132,7 +132,7 @@ impl WorkspaceReader<'_> {
 
     /// Prints a note that a source without a record is imported into `project`, although another project may have the
     /// source's articles from before the folder was moved, or from another machine. The note names the first of
-    /// `others` that has a project.
+    /// `others` that has a project. If no record has a project, prints nothing.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
         let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {

@@ -156,7 +156,7 @@ impl Record {
         })
     }
 
-    /// Returns the id of the event at `index` in the batch that follows the current version of the record.
+    /// Returns the id of the event at `index` in the next batch of the import.
     pub fn event_id(&self, index: usize) -> String {
         name_id(&[&self.id, &self.version.to_string(), &index.to_string()])
     }

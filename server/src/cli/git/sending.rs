@@ -49,7 +49,7 @@ pub struct ImportConflict {
 
 /// The part of a request that caused the server to reject the request.
 enum RefusalSubject {
-    /// The event of the batch with this index.
+    /// The event at this index of the batch.
     Event(usize),
     /// An event of the batch that the response does not identify.
     Batch,
@@ -60,7 +60,7 @@ enum RefusalSubject {
 }
 
 impl BatchSender<'_> {
-    /// Sends a batch without the events that the server rejects.
+    /// Sends a batch without the events that the server rejects. Fails if the server rejects the record or the import.
     pub async fn send(&mut self, batch: ImportBatch) -> anyhow::Result<()> {
         let (read, mut batches) = (batch.read, vec![batch]);
         while let Some(mut batch) = batches.pop() {
@@ -167,7 +167,7 @@ impl BatchSender<'_> {
         body
     }
 
-    /// Splits a batch into halves. The first half does not complete the commit.
+    /// Splits a batch into halves. The progress of the first half marks the commit as only partly appended.
     fn halves(&self, mut batch: ImportBatch) -> (ImportBatch, ImportBatch) {
         let rest = batch.events.split_off(batch.events.len() / 2);
         let towards = if batch.progress.towards.is_empty() { &batch.progress.commit } else { &batch.progress.towards };

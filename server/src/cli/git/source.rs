@@ -24,7 +24,8 @@ pub struct SourceIdentity {
     /// The id of the first commit, or the full path of a folder without a repository. Empty if the repository has no
     /// commit.
     pub root: String,
-    /// The address of the remote `origin` without a user and a password. Empty if the source has no such remote.
+    /// The address of the remote `origin`, without the user and the password of a URL. Empty if the source has no such
+    /// remote.
     pub remote: String,
 }
 

@@ -17,8 +17,8 @@ use super::source::FileSource;
 use super::walk::{HistoryWalk, ProjectArticles};
 use crate::cli::progress::ProgressIndicator;
 
-/// The number of commits after which the repository is opened again. Until then, libgit2 keeps all objects that were
-/// read in memory.
+/// The number of commits after which the repository is opened again. Until then, libgit2 keeps in memory all objects
+/// that were read.
 const COMMITS_AT_ONCE: usize = 2_000;
 
 /// The kind of a source, with the folder to open.
@@ -41,7 +41,7 @@ pub struct SourceReader {
     pub towards: Option<Oid>,
     pub progress: ImportProgress,
     pub globs: GlobSet,
-    /// Whether the globs match every file.
+    /// Whether the import selects every file, because the user gave no globs.
     pub is_everything: bool,
     /// Whether the project is only compared with HEAD.
     pub only_compare: bool,
@@ -76,7 +76,8 @@ struct CommitRoute {
     is_one_step: bool,
 }
 
-/// The times of events, which follow the order of the commits even if the clocks of the authors did not.
+/// Assigns times to events. No commit gets an earlier time than the previous commit, even if the clocks of the authors
+/// differ.
 struct Times {
     last: Option<Timestamp>,
     now: Timestamp,
@@ -154,7 +155,7 @@ impl SourceReader {
     }
 
     /// Returns the ids of the articles whose files have a matching path at any commit of the route. The set is empty if
-    /// the globs match every file.
+    /// the user gave no globs.
     ///
     /// An article is imported with its whole history or not at all.
     fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {

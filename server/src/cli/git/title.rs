@@ -12,7 +12,7 @@ const MAX_HTML: usize = 4 * 1024;
 /// The maximum number of `<h1>` tags that the search for a heading tries.
 const MAX_ATTEMPTS: usize = 16;
 
-/// Attributes at the end of a heading: `{#id}`, `{.class}`, `{: .class}`, `{name=value}` and `{/* #id */}`.
+/// Matches attributes at the end of a heading: `{#id}`, `{.class}`, `{: .class}`, `{name=value}` and `{/* #id */}`.
 static ATTRIBUTES: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\s*\{\s*(?:[#.:]|/\*|[A-Za-z][\w-]*=)[^{}]*\}\s*$").ok());
 static HEADING_TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)<h1(?:\s[^>]*)?>").ok());

@@ -44,7 +44,7 @@ pub struct HistoryWalk<'a> {
     globs: &'a GlobSet,
     /// The ids of new articles are derived from this text together with paths and commits.
     seed: String,
-    /// Distinguishes the ids of articles whose files were created, removed and created again in one commit.
+    /// Distinguishes the ids of articles that different imports create at the same path and commit.
     salt: u64,
     /// The ids of the articles that are imported from their creation on, because their files get a matching path later.
     /// A walk with a closed outbox collects these ids.
@@ -146,7 +146,7 @@ impl<'a> HistoryWalk<'a> {
         self.next
     }
 
-    /// Returns the number of articles.
+    /// Returns the number of files that have an article.
     pub fn articles(&self) -> usize {
         self.live.values().filter(|article| article.state.is_some()).count()
     }

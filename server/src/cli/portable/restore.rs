@@ -118,7 +118,7 @@ struct ImportRun {
     progress: ProgressIndicator,
     /// The projects that the file describes, by slug.
     projects: HashMap<String, ExportedProject>,
-    /// The ids and slugs of the projects that the workspace has.
+    /// The ids and slugs of the projects that the workspace is known to have.
     present: HashSet<String>,
     /// The number of definitions of each type that were read.
     definitions: HashMap<String, usize>,
@@ -196,8 +196,8 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Opens the chosen workspace or, by default, the workspace of the export. Creates the workspace of the export if
-    /// the store lacks this workspace.
+    /// Opens the chosen workspace. If no workspace is chosen, opens the workspace of the export, and creates this
+    /// workspace if the store lacks it.
     async fn begin(&mut self, header: ExportHeader) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {

@@ -93,8 +93,8 @@ impl ExportSource<'_> {
         }
     }
 
-    /// Returns the definitions after the first `start`, oldest first: all definitions in one call from a server, and at
-    /// most `DEFINITIONS` per call from a store.
+    /// Returns the definitions after the first `start` definitions, oldest first. A store returns at most `DEFINITIONS`
+    /// per call. For a server, the call with the `start` 0 returns all definitions.
     pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<ExportedDefinition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),

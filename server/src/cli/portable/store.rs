@@ -97,8 +97,8 @@ impl OpenStore {
     }
 }
 
-/// Returns the workspace with the id or the name `chosen`. Without `chosen`, returns the only workspace, or `None` if
-/// the store contains no workspace or several workspaces.
+/// Returns the workspace with the id or the name `chosen`. Fails if several workspaces have this name. Without
+/// `chosen`, returns the only workspace, or `None` if the store contains no workspace or several workspaces.
 pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Option<WorkspaceRecord>> {
     let mut all = engine.workspaces().await?;
     let Some(chosen) = chosen else {

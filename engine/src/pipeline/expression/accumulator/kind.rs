@@ -41,7 +41,7 @@ pub enum OrderEnd {
     Back,
 }
 
-/// The set that the numbers of a deviation represent: the whole population or a sample.
+/// Whether the numbers of a standard deviation are the whole population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviationKind {
     Population,

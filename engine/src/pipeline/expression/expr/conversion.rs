@@ -297,7 +297,7 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
     })
 }
 
-/// Parses a JSON text that contains an array or an object.
+/// Parses a JSON text that contains an array or an object, as `target` requires.
 fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
     // Each of these characters precedes at most one value, so the number of characters limits the number of values
     // inside the outermost value.
@@ -316,7 +316,8 @@ fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
     }
 }
 
-/// Converts a value to a decimal. Infinities and NaN stay doubles, because no decimal represents them.
+/// Converts a value to a decimal. Infinities and NaN stay doubles. Returns `None` for every other value that no decimal
+/// represents.
 fn to_decimal(value: &Value) -> Option<Value> {
     Some(match value {
         Value::Bool(flag) => Value::Decimal(Decimal::from(i64::from(*flag))),

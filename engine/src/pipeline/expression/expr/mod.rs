@@ -106,7 +106,7 @@ pub enum ValueShape<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
-    /// The value of an expression in [`Expr::choices`], or an item of such a value.
+    /// The value of an expression in [`Expr::choices`], or items of such a value.
     Choice(&'e Expr),
     Any,
 }
@@ -239,9 +239,8 @@ impl Expr {
         }
     }
 
-    /// Returns whether the value of the expression is known only when the pipeline runs, even if the expression does
-    /// not read the row: the expression reads the time or one of the first `variables` user variables, or uses random
-    /// numbers.
+    /// Returns whether the expression reads the time or one of the first `variables` user variables, or uses random
+    /// numbers. The value of such an expression is known only when the pipeline runs.
     pub fn depends_on_run(&self, variables: usize) -> bool {
         match &self.node {
             ExprNode::Variable(variable, _) => variable.outer < variables,

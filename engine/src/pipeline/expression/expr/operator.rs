@@ -219,7 +219,7 @@ pub(super) fn named(name: &str, form: &NamedArguments, spec: &Value, scope: &Par
     names.zip(fields).map(parsed).collect()
 }
 
-/// Returns the arguments in an object like [`named`], but unparsed.
+/// Returns the unparsed arguments in an object, in the order of `form`.
 pub(super) fn named_specs<'s>(name: &str, form: &NamedArguments, spec: &'s Value) -> Result<Vec<Option<&'s Value>>> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();

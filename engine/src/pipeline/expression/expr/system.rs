@@ -30,10 +30,10 @@ pub static VARIABLES: &[NameDocumentation] = name_table! { identity:
     "$$KEEP"("") [r#""$$KEEP""#, r#"[{"a":{"secret":true}}]"#, r#"[{"a":{"secret":true}}]"#];
 };
 
-/// The names that only `$redact` defines.
+/// The names of the variables that only `$redact` defines.
 pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
-/// The default name of the index variable of a loop.
+/// The default name of the index variable of `$map`, `$filter` and `$reduce`.
 pub const INDEX: &str = "IDX";
 
 /// Returns the names of the variables that every expression can use, without their dollar signs.

@@ -59,7 +59,7 @@ impl Unit {
         }
     }
 
-    /// Returns the number of milliseconds in the unit, or `None` for units of different lengths such as months.
+    /// Returns the number of milliseconds in the unit, or `None` for units of varying length, such as months.
     pub fn fixed_milliseconds(self) -> Option<i64> {
         match (self.months(), self.days()) {
             (Some(_), _) => None,

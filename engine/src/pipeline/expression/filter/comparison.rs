@@ -14,7 +14,7 @@ pub enum Comparison {
     Lte,
 }
 
-/// The values in the operand of `$in`, without the patterns.
+/// The values in the operand of `$in` or `$nin`, without the patterns.
 #[derive(Debug, Clone, Default)]
 pub struct MemberSet {
     values: FxHashSet<Value>,

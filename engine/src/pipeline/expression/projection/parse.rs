@@ -90,8 +90,8 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: ProjectedField) -> Re
     Ok(())
 }
 
-/// A parser for a `$project`, which reads the fields one by one. The first field determines whether the projection
-/// keeps or drops fields, unless the field only keeps or drops `_id`.
+/// A parser for a `$project`, which reads the fields one by one. The first field, apart from a kept or dropped `_id`,
+/// determines whether the projection keeps or drops fields.
 struct ProjectionParser {
     kind: Option<ProjectionKind>,
     /// Whether to keep the whole `_id`; `None` if the specification neither keeps nor drops the whole `_id`. Both kinds

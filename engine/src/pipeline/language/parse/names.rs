@@ -7,7 +7,8 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The stages that are not allowed in a `$facet` or in a sub-pipeline inside a `$facet`.
+/// The stages that are not allowed inside a `$facet`, except that a sub-pipeline with its own source of rows may
+/// contain `$documents` and `$fold`.
 const NOT_IN_FACET: [&str; 15] = [
     "$facet",
     "$documents",

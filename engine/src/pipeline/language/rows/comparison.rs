@@ -24,14 +24,15 @@ pub struct ComparisonTarget<'v> {
     pub kind: &'v ValueKind,
     /// The path or the expression of the values, for messages.
     pub name: &'v str,
-    /// Whether the operator compares values by their order, such as `$lt`. The constant of such an operator need not be
+    /// Whether the operator compares values by their order, as `$lt` does. The constant of such an operator need not be
     /// an allowed value of the field.
     pub is_order: bool,
 }
 
 impl ComparisonTarget<'_> {
-    /// Converts a constant to the type of the values, or warns if none of the values can equal the constant. Fails if
-    /// the values are dates and the constant is a string that is not a date.
+    /// Converts a constant to the type of the values. Warns if none of the values can equal the constant. May also warn
+    /// about a string that looks like a date or a decimal if the kind of the values is uncertain. Fails if the values
+    /// are dates and the constant is a string that is not a date.
     pub fn convert(self, constant: &Value, query: &Context) -> Converted {
         query.tick()?;
         let name = excerpt_of(self.name);

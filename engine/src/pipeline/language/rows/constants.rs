@@ -232,7 +232,8 @@ fn of_field(path: &str, condition: &Value, place: ConstantPlace) -> Converted {
     })
 }
 
-/// Warns about an object in place of a condition, such as `{"gte": 5}`. Returns whether there is a warning.
+/// Warns about an object that looks like a condition without the dollar sign, such as `{"gte": 5}`. Does not warn if
+/// the field at `path` may contain a field with the object's first name. Returns whether there is a warning.
 fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool {
     let Some(name) = operator_without_dollar(condition) else { return false };
     let is_field = match place.rows.kind(path, place.query) {

@@ -113,8 +113,8 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     })
 }
 
-/// Converts the constant items of a list of limits. The values of an expression are compared with the limits by their
-/// order.
+/// Converts the constant boundaries of a `$bucket`. `value` is the expression whose values are compared with the
+/// boundaries.
 pub fn limits(items: &[Value], value: &Value, place: ConstantPlace) -> Converted {
     let kind = kind_of(value, place)?;
     each(items, |item| match &kind {

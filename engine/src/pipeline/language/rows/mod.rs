@@ -326,7 +326,8 @@ fn misspelt_inside(types: &TypeNames, path: &str, query: &Context) -> Option<Str
     known.nearest_path(types, path)
 }
 
-/// Returns the warning about a path that no type declares. Objects may have other fields than their types declare.
+/// Returns the warning about a path that no type declares. Objects may have undeclared fields, so the warning does not
+/// claim that the field is missing.
 fn undeclared(path: &str, nearest: &str, before: &str) -> String {
     let (path, nearest) = (excerpt_of(path), excerpt_of(nearest));
     format!("no type declares the field '{before}{path}': did you mean '{before}{nearest}'?")

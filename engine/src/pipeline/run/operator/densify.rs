@@ -280,7 +280,8 @@ impl DensifiedRows<'_> {
         Ok(())
     }
 
-    /// Returns the goal for the rows that a partition lacks after the last row, or `None` if the partition lacks none.
+    /// Returns the goal of the additions to a partition after the last input row, or `None` if the range requires no
+    /// additions there.
     fn completion(&self, partition: usize) -> Option<Goal> {
         match &self.densify.range {
             Range::Full => self.greatest.clone().map(|end| Goal { partition, end, is_included: true }),

@@ -39,7 +39,8 @@ fn text(value: &Value) -> Option<Arc<str>> {
 }
 
 impl FollowOperator {
-    /// Returns the states that edges connect to the nodes named in a row, or an empty array if the row names no node.
+    /// Runs the sub-pipeline over the states that edges connect to the nodes named in a row. Returns the resulting rows
+    /// as an array.
     fn reached(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row, run.query)? {

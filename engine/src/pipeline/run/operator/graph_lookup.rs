@@ -114,7 +114,8 @@ impl GraphLookupOperator {
         Ok(found)
     }
 
-    /// Searches breadth first. Rows of one depth are in the order in which they are read.
+    /// Returns the array of the rows that a breadth-first search finds from `start`. Rows of one depth are in the order
+    /// in which they are read.
     fn search(&self, start: &Value, searched: &SearchedRows, query: &Context) -> Result<Value> {
         let mut is_found: FxHashSet<usize> = FxHashSet::default();
         let mut asked: FxHashSet<Value> = FxHashSet::default();

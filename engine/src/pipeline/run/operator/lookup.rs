@@ -130,7 +130,8 @@ impl LookupOperator {
         Ok(ForeignSide::Rows(ForeignRows { rows, by_value, by_read }))
     }
 
-    /// Returns the array of foreign rows that match `row`. Without `foreign`, reads the foreign rows.
+    /// Runs the sub-pipeline over the foreign rows that match `row`, and returns the resulting rows as an array.
+    /// Without `foreign`, reads the foreign rows first.
     fn joined(&self, row: &Value, foreign: Option<&ForeignSide>, run: RunContext) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
@@ -224,7 +225,8 @@ impl ForeignRows {
     }
 }
 
-/// Returns the values of a local row. A foreign row matches if the foreign row has one of the values.
+/// Returns the values of a row at the local path, or null if there are none. A foreign row with one of these values at
+/// the foreign path matches.
 fn local_values(local: &QueryPath, row: &Value, query: &Context) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {

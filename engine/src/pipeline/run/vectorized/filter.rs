@@ -277,7 +277,7 @@ impl<'a> ColumnTest<'a> {
         Some(mask)
     }
 
-    /// Tests the cells one by one. A string that occurs in several cells is tested once.
+    /// Tests the cells one by one. In a segment of strings, equal strings are tested once.
     fn cell_by_cell(&self, segment: &Segment, query: &Context) -> Result<Mask> {
         let env = Env::new(query, &Value::Null);
         let mut mask = Mask::none(segment.len());

@@ -1,5 +1,5 @@
-//! The inputs of a grouping: constants, paths, items of an unwound array, and values that are computed from these
-//! inputs.
+//! The inputs of groupings and windows: constants, paths, items of an unwound array, and values that are computed from
+//! these inputs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::{ProjectedField, Projection};
 use crate::pipeline::value::path::FieldPath;
 
-/// The input of one part of a grouping.
+/// One input of a grouping or of windows.
 #[derive(Debug)]
 pub enum Input {
     Constant(Value),
@@ -33,7 +33,7 @@ pub enum Shape {
     Object(Vec<(Arc<str>, Shape)>),
 }
 
-/// The step between the scan and the grouping.
+/// The step between the scan and the grouping or the windows.
 pub enum IntermediateStep<'p> {
     Nothing,
     /// An `$unwind` of this path.

@@ -216,8 +216,8 @@ fn row_built(inputs: &[ChunkValues]) -> usize {
     inputs.iter().map(ChunkValues::built).max().unwrap_or(0)
 }
 
-/// Returns the index of the code of the only string that a row is built from. Returns `None` if the row is not built
-/// from a single string, or if the dictionary has more than [`MAX_CACHED_TEXTS`] strings.
+/// If a row is built from a single string, returns the code of this string as an index. Returns `None` for other rows,
+/// and if the dictionary has more than [`MAX_CACHED_TEXTS`] strings.
 fn text(inputs: &[ChunkValues], nth: usize, row: u32) -> Option<usize> {
     match inputs {
         [only] if only.texts.len() <= MAX_CACHED_TEXTS => only.input.code(nth, row)?.index(),

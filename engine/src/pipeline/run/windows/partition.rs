@@ -147,8 +147,8 @@ impl<'a> InputColumn<'a> {
         Ok(self.last.value.as_ref())
     }
 
-    /// Returns the value for a row like [`get`](InputColumn::get), and the number of bytes that a function must charge
-    /// the query if the function keeps the value.
+    /// Returns the value for a row as [`get`](InputColumn::get) does, and the number of bytes that a function must
+    /// charge the query if the function keeps the value.
     pub fn get_kept(&mut self, row: usize, partition: &WindowPartition) -> Result<(Option<Value>, usize)> {
         let value = self.get(row, partition)?.cloned();
         Ok((value, self.last_bytes))

@@ -120,7 +120,8 @@ fn ranked_numbers(
     Ok((RankedValues::Numbers(rows.into_iter().map(|(number, _)| number).collect()), ranks))
 }
 
-/// Ranks the values of the rows like [`ranked_numbers`].
+/// Ranks the values of the rows as [`ranked_numbers`] ranks numbers. `$minN` and `$maxN` ignore null and missing
+/// values.
 fn ranked_values(
     accumulator: &Accumulator,
     bounds: &Bounds,

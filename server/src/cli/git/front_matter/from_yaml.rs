@@ -13,8 +13,8 @@ use super::entry::{
 /// The nesting limit of the YAML parser, one level above [`MAX_DEPTH`] so that the reader reports deeper values itself.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
-/// Returns the entries of front matter. Returns `None` if the text has no names with values. Text between two lines
-/// `---` is then Markdown between two horizontal rules.
+/// Returns the entries of front matter. Returns `None` if the text is not empty and has no names with values. Text
+/// between two lines `---` is then Markdown between two horizontal rules.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut found = Vec::new();
     match parse(block.text, block.first_line, &mut Budget::new(), &mut found) {

@@ -56,7 +56,7 @@ fn to_string(call: &OperatorCall, env: &Env) -> Answer {
     some(write(format, &local(ms, &zone)?))
 }
 
-/// Rejects a format with an unknown specifier.
+/// Rejects a format with an unknown specifier or with a single `%` at the end.
 fn check_format(format: &str, name: &str) -> Result<()> {
     let mut chars = format.chars();
     while let Some(char) = chars.next() {

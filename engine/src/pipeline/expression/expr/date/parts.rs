@@ -74,8 +74,8 @@ pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_tab
 static PART: NamedArguments =
     NamedArguments { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
 
-/// Parses the argument of a date part operator: a date, an array with one date, or an object with a date and a time
-/// zone.
+/// Parses the argument of a date part operator: a date, an array with one date, or an object with a date and an
+/// optional time zone.
 fn parse_part(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     match spec {
         Value::Object(object) if object.keys().next().is_none_or(|name| !name.starts_with('$')) => {

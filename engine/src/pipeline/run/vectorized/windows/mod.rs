@@ -265,7 +265,8 @@ fn index_of(
     Some(paths.len() - 1)
 }
 
-/// Returns whether a projection changes any of the fields in `written`, where `None` means all fields.
+/// Returns whether a projection must be applied to rows with the fields in `written`, where `None` means all fields. A
+/// `$set` that changes none of these fields is unnecessary.
 fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bool {
     let changes = |name: &Arc<str>| !projection.preserves(name);
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))

@@ -81,7 +81,7 @@ fn abbreviated_int(number: i64, descending: bool) -> u64 {
     if descending { !key } else { key }
 }
 
-/// Returns the key of a double. NaN sorts before all other numbers.
+/// Returns the key of a double. In ascending order, NaN sorts before all other numbers.
 fn abbreviated_double(number: f64, descending: bool) -> u64 {
     // Adding 0 turns the negative zero into zero.
     let bits = (number + 0.0).to_bits();
