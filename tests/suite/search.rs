@@ -32,7 +32,7 @@ async fn a_search_after_many_appends_finds_each_of_the_changed_aggregates() {
         let number = |index: usize| round * 6_000 + index;
         for from in (0..6_000).step_by(1_000) {
             let events = (from..from + 1_000).map(|index| NewEvent {
-                aggregate_id: format!("a{}", number(index)).into(),
+                aggregate_id: format!("a{}", number(index)),
                 aggregate_type: "article".into(),
                 event_type: "article.created".into(),
                 payload: [("title", format!("number {}", number(index)))].into_iter().collect(),

@@ -84,7 +84,7 @@ impl CatchUps {
 }
 
 impl CatchUp {
-    /// Adds a cause to the waiting catch-up.
+    /// Adds a cause to the waiting catch-up, and returns the waiting catch-up. If no catch-up waits, creates one.
     fn add(&mut self, cause: Cause) -> &mut PendingCatchUp {
         let waiting = self.waiting.get_or_insert(PendingCatchUp { cause, not_before: None });
         waiting.cause = match (waiting.cause, cause) {

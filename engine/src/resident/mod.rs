@@ -124,8 +124,8 @@ impl ResidentStates {
         self.sharing.lock().share(aggregate)
     }
 
-    /// Publishes aggregates folded up to `position`. Keeps later versions that are already resident. New aggregates
-    /// must be sorted by the positions of their first events.
+    /// Publishes aggregates folded up to `position`. Keeps later versions and facts that are already resident. New
+    /// aggregates must be sorted by the positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut rows = self.rows.write();

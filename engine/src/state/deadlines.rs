@@ -27,7 +27,7 @@ impl Deadlines {
     }
 
     /// Reports that another server, which leads the workspace, processes the deadlines that are due. `next` is the time
-    /// of the first of these deadlines.
+    /// of the next deadline, in milliseconds since the epoch.
     pub fn report_elsewhere(&self, position: u64, next: Option<i64>) {
         self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: true }));
     }

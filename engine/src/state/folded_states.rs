@@ -100,7 +100,8 @@ impl FoldedStates {
         self.head.advance(position);
     }
 
-    /// Publishes states that were refolded from the same events, and schedules new snapshots for these aggregates.
+    /// Replaces states with states that were refolded from the same events, and schedules new snapshots of the
+    /// aggregates.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
         self.workloads.observe(&self.resident, &Workloads::observed_among(refolded));

@@ -59,8 +59,8 @@ impl Leadership {
     }
 
     /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
-    /// stopped. `is_waiting` is whether work is left. If work is left and the last reading is older than
-    /// `CHECK_INTERVAL`, reads the leader from the store again.
+    /// stopped. `is_waiting` is whether work is left. If work is left while another server leads, reads the leader from
+    /// the store again at most once per `CHECK_INTERVAL`.
     pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
         let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
         if let Some(known) = &*self.known.lock() {

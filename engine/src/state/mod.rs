@@ -5,9 +5,9 @@
 //! # Startup
 //!
 //! At startup, the definitions and snapshots are read. The log after the checkpoint is then folded into the states of
-//! the snapshots, in batches of limited size. The versions show which events a snapshot already contains, and these
-//! events are skipped. If a snapshot is unreadable, its aggregate is folded again from the log. Unusable parts of a
-//! definition and unreadable facts are left out, each with a line in the server's log.
+//! the snapshots, in batches of limited size. Events that a snapshot already contains, according to its version, are
+//! skipped. If a snapshot is unreadable, its aggregate is folded again from the log. Unusable parts of a definition and
+//! unreadable facts are left out, each with a line in the server's log.
 
 pub mod admission;
 pub mod background;
@@ -195,7 +195,7 @@ pub struct State {
     seen: Mutex<SeenWrites>,
 }
 
-/// The writes of a leader that this server has seen in the store. Includes the writes of this server itself.
+/// The writes of leaders that this server has seen in the store. Includes the writes of this server itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenWrites {
     /// The epoch of the last leader.

@@ -13,7 +13,7 @@ impl Progress {
         *self.position.borrow()
     }
 
-    /// Sets the number and wakes all waiters.
+    /// Sets the counter and wakes all waiters.
     pub fn set(&self, position: u64) {
         self.position.send_replace(position);
     }

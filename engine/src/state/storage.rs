@@ -56,7 +56,8 @@ impl Storage {
         self.shared.server.get_or_init(|| clock.new_id().to_string().into()).clone()
     }
 
-    /// Locks the accounting. Callers hold the lock while they change the number of used bytes.
+    /// Locks the accounting, and notes a change for [`Storage::take_changed`]. Callers hold the lock while they change
+    /// the number of used bytes.
     pub async fn counting(&self) -> tokio::sync::MutexGuard<'_, ()> {
         let counting = self.counting.lock().await;
         self.has_changed.store(true, Ordering::Release);
@@ -101,7 +102,7 @@ impl Storage {
         self.removal_failed.notified().await;
     }
 
-    /// Removes all uploads that are not in progress and that no file refers to. Returns whether other uploads are in
+    /// Removes all uploads that are not in progress and that no file refers to. Returns whether any upload is in
     /// progress.
     pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<bool> {
         // A process without a name has never uploaded a file, so it has no uploads in progress.

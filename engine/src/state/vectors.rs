@@ -163,8 +163,8 @@ impl Vectors {
         Err(Error::internal(EmbedFailure(message)))
     }
 
-    /// Returns the aggregates whose labels are similar to the query, nearest first, each with its cosine similarity.
-    /// The error is a message for the client.
+    /// Returns up to `most` aggregates whose labels are similar to the query, nearest first, each with its cosine
+    /// similarity. The error is a message for the client.
     pub async fn nearest(
         &self,
         labelled: VectorInput<'_>,

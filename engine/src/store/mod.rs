@@ -155,7 +155,7 @@ impl Store {
         self.exclusive
     }
 
-    /// Checks that the store responds and accepts writes.
+    /// Checks that the store responds. If the store is in a folder, also checks that the disk accepts writes.
     pub async fn health(&self) -> Result<()> {
         self.root.health().await?;
         match &self.probe {
@@ -220,7 +220,7 @@ pub struct Database {
     reader: DatabaseReader,
     /// Whether no other process writes to the store.
     exclusive: bool,
-    /// The right to append to the log. `None` if other processes may write.
+    /// The right to append to the log. `None` if other processes may write, or if the database has no log.
     append_right: Option<Arc<AppendRight>>,
 }
 
@@ -248,7 +248,8 @@ impl Database {
         self.reader.clone()
     }
 
-    /// Sets the current time of a remote store, in milliseconds since the epoch, for the deadlines of transactions.
+    /// Records the time that a remote store has just reported, in milliseconds since the epoch. The deadlines of
+    /// transactions depend on this time.
     pub fn set_time(&self, now_ms: i64) {
         self.session.set_time(now_ms);
     }

@@ -46,12 +46,13 @@ pub enum StoreSession {
     Elsewhere(Surreal<Any>, Option<RemoteStore>),
 }
 
-/// The connections to a store on another machine, and the place of one session among them.
+/// The connections to a store on another machine, and the place of one session on a connection.
 #[derive(Clone)]
 pub struct RemoteStore {
     pub availability: Availability,
     connections: Arc<Connections>,
-    /// A connection counts the clones of its place, to limit the number of its sessions.
+    /// The place of the session on a connection. The number of clones of the place is the number of sessions on the
+    /// connection.
     _place: Arc<SessionPlace>,
 }
 
@@ -179,8 +180,8 @@ impl StoreSession {
         }
     }
 
-    /// Sets the time that a remote store has just reported, in milliseconds. While the time is known, transactions have
-    /// a deadline.
+    /// Records the time that a remote store has just reported, in milliseconds. While the time is known, transactions
+    /// have a deadline.
     pub fn set_time(&self, now_ms: i64) {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.set(now_ms);

@@ -49,7 +49,7 @@ pub struct AgentChange {
     /// the capability.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
-    /// The assignee who takes over the tasks of an agent that is disabled. `None` leaves the tasks unassigned.
+    /// The assignee who takes over the tasks of an agent that is disabled. If `None`, the tasks become unassigned.
     pub successor: Option<Assignee>,
 }
 

@@ -28,7 +28,7 @@ pub struct ArticleFilter {
 }
 
 impl ArticleFilter {
-    /// Returns whether a revision has the filter's slug and tag.
+    /// Returns whether a revision matches the filter's slug and tag.
     fn reads(&self, article: &Aggregate) -> bool {
         let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
         let slug = article.state.get("slug").and_then(Value::as_str);

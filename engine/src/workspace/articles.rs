@@ -90,7 +90,8 @@ impl ContentReader {
         }
     }
 
-    /// Returns the cursor of an article in lists, or `None` if the caller may not see the article.
+    /// Returns the cursor of an article in lists, or `None` if no article has this id or the caller may not see the
+    /// article.
     pub async fn place_of(&self, id: &str) -> Result<Option<u64>> {
         self.context.refresh().await?;
         let sees_all = self.shown(Perspective::Draft) == Perspective::Draft;

@@ -106,7 +106,7 @@ impl Reader {
         ids
     }
 
-    /// Returns the events that the approval of a task's output appended directly after the task's event.
+    /// If `event` approved the output of a task, returns the events that the approval appended directly after `event`.
     async fn effects(&self, event: &Event) -> Result<Vec<Arc<Event>>> {
         if &*event.aggregate_type != TASK {
             return Ok(Vec::new());

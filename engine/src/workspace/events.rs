@@ -23,8 +23,8 @@ use crate::store::workspace::log::EventRef;
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
-    /// The types of events. An empty set means all types. Each event is looked up in this set, because a client may
-    /// name any number of types.
+    /// The types of events. An empty set means all types. A set keeps the lookup of each event fast, even if a client
+    /// names many types.
     pub event_types: BTreeSet<String>,
     pub aggregate_type: Option<String>,
     /// The id of a project.
@@ -96,7 +96,7 @@ pub(super) const MAX_EXAMINED_EVENTS: usize = 5_000;
 pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
-/// reader only once. Readers that follow the end of the log collect appends for the same time.
+/// reader only once. Readers that follow the end of the log also collect appends for this time.
 pub const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Writer {

@@ -92,7 +92,8 @@ impl Writer {
         Operation::perform(self, |operation| async move { delete_steps(&operation, &[parked.id]).await }).await
     }
 
-    /// Deletes the selected steps without replaying them. Returns the number of deleted steps.
+    /// Deletes the selected steps, but at most [`MAX_EXAMINED`], without replaying them. Returns the number of deleted
+    /// steps.
     pub async fn delete_selected(&self, selection: StepSelection) -> Result<u64> {
         let selected = self.context.select_parked(&selection, MAX_EXAMINED).await?;
         let steps: Vec<StepId> = selected.steps.into_iter().map(|parked| parked.id).collect();

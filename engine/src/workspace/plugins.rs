@@ -164,7 +164,8 @@ impl Writer {
     }
 }
 
-/// Returns the hooks of a plugin that a replay runs again.
+/// Returns the hooks of a plugin that a replay runs again: `hook`, or the hooks in [`REPLAYED`]. Fails if the plugin
+/// has none of these hooks.
 fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<Hook>> {
     let wanted = hook.map_or(REPLAYED.to_vec(), |hook| vec![hook]);
     let hooks: Vec<Hook> = wanted.into_iter().filter(|hook| about.hooks.contains(hook)).collect();

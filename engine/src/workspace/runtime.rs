@@ -87,8 +87,8 @@ impl Runtime {
     }
 
     /// Waits a short time for running operations and for the consumer to catch up with the log, and stops all tasks
-    /// except the appender. `is_needed` is whether another server must continue to run the plugins and timers of the
-    /// workspace.
+    /// except the appender. Also writes the presence of agents and renewed leases, and releases the leadership of the
+    /// workspace. `is_needed` is whether another server must continue to run the plugins and timers of the workspace.
     pub async fn stop(&self, is_needed: bool) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "closing a workspace while operations are still running");

@@ -44,7 +44,7 @@ pub struct CallerHandles {
     pub writer: Result<Writer, Object>,
     /// The first part of the URL of an upload link. The link's token follows.
     pub upload_url: Arc<str>,
-    /// The text of a tool's arguments, see [`sent_arguments`].
+    /// The text that [`sent_arguments`] returns for the request.
     pub sent: Option<Arc<str>>,
     /// Receives the text of a tool's result.
     pub result: ExactResult,

@@ -215,8 +215,8 @@ where
     })
 }
 
-/// Returns the schema of a type in a form that most clients and models support. Such a schema has no references, a
-/// single type per value, and no number formats.
+/// Returns the schema of a type in a form that most clients and models support: without references, with a single type
+/// per value, and without number formats.
 fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     let is_input = matches!(contract, Contract::Deserialize);
     let plain = move |schema: &mut Described| {

@@ -73,8 +73,8 @@ pub fn is_of_stream(conjunct: &Filter) -> bool {
     plain && of_stream
 }
 
-/// Returns the strings that a test accepts, in sorted order. Returns `None` if the test does not compare values with a
-/// string or with a set of strings.
+/// Returns the strings that a test accepts, in sorted order. Returns `None` unless the test requires equality with a
+/// string or membership in a set of strings.
 fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

@@ -5,7 +5,7 @@ use super::number::whole_double;
 use crate::model::number::{divide, subtract};
 use crate::model::value::Value;
 
-/// Adds milliseconds to a date. Rounds a number with a fraction. Returns an error if `by` or the sum does not fit in 64
+/// Adds `by` milliseconds to a date. Rounds `by` to an integer. Returns an error if `by` or the sum does not fit in 64
 /// bits.
 pub fn moved(ms: i64, by: &Value) -> Result<i64> {
     let by = match by {

@@ -130,7 +130,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns a random number from 0 up to, but not including, 1. Queries with the same seed draw the same numbers,
-    /// regardless of their source.
+    /// regardless of the source of their rows.
     pub fn draw(&self) -> f64 {
         let draw = self.draws.get().wrapping_add(1);
         self.draws.set(draw);

@@ -23,7 +23,7 @@ pub struct Error {
     pub is_of_shared_memory: bool,
 }
 
-/// The maximum length of a message in bytes. The values inside a message are cut separately, to fewer bytes.
+/// The length in bytes at which a message is cut. The values inside a message are cut separately, to fewer bytes.
 const MAX_MESSAGE_BYTES: usize = 4_096;
 
 /// The approximate maximum length of the JSON pointer to the place of an error, in bytes.

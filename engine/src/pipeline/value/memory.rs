@@ -45,8 +45,8 @@ pub fn own_bytes(value: &Value) -> usize {
 }
 
 /// Returns the number of bytes that the name of a field takes in an object. Rows with the same fields share the names,
-/// and each row has its own pointers to the names. A long name may be computed, and no other row shares a computed
-/// name.
+/// so only the pointer to a name counts. Of a long name, which may be computed for one row, the bytes after the first
+/// `MAX_SHARED_NAME` bytes count as well.
 pub fn name_bytes(name: &Arc<str>) -> usize {
     size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
 }
@@ -88,8 +88,8 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     }
 }
 
-/// Counts the work of hashing or comparing a value. Returns the approximate number of values that are visited, or 0 if
-/// the work takes negligible time.
+/// Counts the work of hashing or comparing a value. Returns the approximate number of values that are visited, or the
+/// number of blocks of 256 bytes in a string. Returns 0 if the work takes negligible time.
 ///
 /// Rejects an array or object that is nested too deeply, or whose expanded size would exceed the query's remaining
 /// memory. The expanded size counts a shared part once for each occurrence, so it may far exceed the memory that the

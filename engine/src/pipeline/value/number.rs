@@ -6,7 +6,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
 /// Returns the value as an integer. Accepts integral doubles such as `1.0`, and integral decimals. Returns `None` for
-/// numbers that do not fit in 64 bits.
+/// all other values, and for numbers that do not fit in 64 bits.
 pub fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -16,8 +16,8 @@ pub fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// Returns the value as a 32-bit integer. Accepts the same types of numbers as [`whole`]. Returns `None` for numbers
-/// that do not fit in 32 bits.
+/// Returns the value as a 32-bit integer. Accepts the same values as [`whole`], except numbers that do not fit in 32
+/// bits.
 pub fn whole_i32(value: &Value) -> Option<i32> {
     i32::try_from(whole(value)?).ok()
 }

@@ -41,8 +41,8 @@ impl FieldPath {
         &self.segments
     }
 
-    /// Returns the value at the path. If the path leads through an array, returns an array of the values in its
-    /// objects, and charges the query for the returned array.
+    /// Returns the value at the path. If the path leads through an array, returns an array of the values in the objects
+    /// of this array, and charges the query for the returned array.
     pub fn eval(&self, root: &Value, query: &Context) -> Result<Option<Value>> {
         read(&self.segments, root, query)
     }

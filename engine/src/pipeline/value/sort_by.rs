@@ -17,7 +17,7 @@ pub struct SortSpec {
     order: SortOrder,
 }
 
-/// Parses an order such as `{a: 1, b: -1}`.
+/// Parses an order such as `{a: 1, b: -1}`. `code` is the error code for a value that is not an object.
 pub fn parse_sort(spec: &Value, code: i32) -> Result<SortSpec> {
     let Value::Object(object) = spec else {
         let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());

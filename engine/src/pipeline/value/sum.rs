@@ -24,8 +24,8 @@ impl NumericValue {
 }
 
 /// A sum of numbers. The sum of integers is an integer if the sum fits in 64 bits. A sum with decimal summands is a
-/// decimal if a decimal can represent the sum. Any other sum is a double. Rounding errors of doubles are compensated, so
-/// small summands are not lost next to large summands.
+/// decimal if a decimal can represent the sum. Any other sum is a double. Rounding errors of doubles are compensated,
+/// so small summands are not lost next to large summands.
 #[derive(Debug, Clone, Default)]
 pub struct Sum {
     whole: i128,

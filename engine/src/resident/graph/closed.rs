@@ -21,7 +21,8 @@ pub struct ClosedEdges {
     stored_position: u64,
     /// The number of edges that were removed from the front.
     removed: u64,
-    /// The number of reads that have not ended, by the number of the first edge that the reads need.
+    /// The number of reads that have not ended, by the first edge that the reads need. The edges are numbered from 0 in
+    /// the order in which they were added.
     reads: BTreeMap<u64, usize>,
 }
 
@@ -34,7 +35,7 @@ struct ClosedEdge {
 /// and so are the edges that are closed later.
 pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
-    /// The number of the first edge that the read needs.
+    /// The first edge that the read needs, as numbered in `ClosedEdges::reads`.
     first: u64,
     /// The highest closing position among the edges that may be only in the store.
     pub stored_position: u64,

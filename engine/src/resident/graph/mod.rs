@@ -43,7 +43,7 @@ pub struct Edges {
     hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// The aggregates with a desired edge to each address.
     referrers: FxHashMap<Address, BTreeSet<AggregateId>>,
-    /// The ways in which desired edges address nodes. `addresses` contains only addresses of these kinds.
+    /// The kinds of addresses by which desired edges refer to nodes. `addresses` contains only these kinds.
     addressed: BTreeSet<AddressedBy>,
     /// The aggregates with each address, by the position of their first event.
     addresses: FxHashMap<Address, BTreeMap<u64, AggregateId>>,
@@ -74,7 +74,7 @@ pub struct Moment {
     pub at_ms: i64,
 }
 
-/// The changes in the graph that an event or new facts caused.
+/// The changes that an update of the graph made.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The ids of the aggregates whose facts changed.
@@ -142,8 +142,7 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Keeps the closed edges among the changes until these edges are stored. Called before other reads see the
-    /// changes.
+    /// Keeps the closed edges among the changes until these edges are stored. Called before any read sees the changes.
     fn keep_closed(&self, changes: Changes) -> Changes {
         let mut kept = self.closed.lock();
         changes.edges.iter().filter(|edge| edge.valid_to.is_some()).for_each(|edge| kept.add(edge.clone()));
@@ -368,7 +367,8 @@ impl Edges {
         changes
     }
 
-    /// Replaces the facts that a plugin found about an aggregate. Returns whether the facts changed.
+    /// Replaces the facts that a plugin found about an aggregate, and updates the indexes of addresses and referrers.
+    /// Returns whether the facts changed.
     fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
         let known = self.facts.get(id).and_then(|facts| facts.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);

@@ -10,7 +10,7 @@ use super::words::{Sketch, Words};
 const MAX_CANDIDATES: usize = 250;
 /// The maximum number of indexed words that count as similar to one query word.
 const MAX_SIMILAR_WORDS: usize = 48;
-/// The minimum share of common trigrams for an entry to become a candidate.
+/// The minimum share of common trigrams for an entry to be found by trigrams.
 const MIN_SHARE: f32 = 0.15;
 /// The weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;

@@ -120,7 +120,8 @@ impl TextFolder {
         self.run.push(c);
     }
 
-    /// Records a sign that may belong to the word before it.
+    /// Records a sign that may belong to the word before it. A different sign ends the word, and so does a sign after
+    /// [`MAX_SIGNS`] equal signs.
     fn sign(&mut self, c: char) {
         let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < MAX_SIGNS;
         if self.in_word && goes_on {

@@ -34,7 +34,7 @@ pub struct TextPart {
     pub weight: u32,
 }
 
-/// One label of an aggregate.
+/// One label of an aggregate, or an aggregate without labels.
 pub struct LabelEntry {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,

@@ -4,8 +4,9 @@
 //! indexes the marked aggregates again, unless the follower of the log has already done so.
 //!
 //! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
-//!   everything that was appended before the search. If indexing the changed aggregates takes longer than the time limit
-//!   of queries, the response contains a warning. If a changed definition has another label or other searched fields, the aggregates of its type are marked.
+//!   everything that was appended before the search, unless indexing the changed aggregates takes longer than the time
+//!   limit of queries; the response then contains a warning. If a definition changes its label or its searched fields,
+//!   the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
 //!   scripts without spaces, each pair of neighboring characters is a word. Of the entries that pass the filter, the
 //!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
@@ -174,9 +175,9 @@ impl Labels {
         self.is_behind()
     }
 
-    /// Returns the aggregates that match a query, sorted by descending score. Among equal scores, aggregates whose
-    /// labels equal the query exactly come first. The remaining order is by the last change, newest first, and then by
-    /// id.
+    /// Returns up to `limit` aggregates that match a query, sorted by descending score. Among equal scores, aggregates
+    /// whose labels equal the query exactly come first. The remaining order is by the last change, newest first, and
+    /// then by id.
     pub fn search(&self, query: &str, filter: SearchFilter, limit: usize) -> Vec<LabelHit> {
         let query = LabelQuery::new(query, filter);
         let slot = self.index.read();

@@ -96,7 +96,7 @@ pub struct Scorer<'a> {
     /// For each query word, the similarities of the label words compared so far. The similarities are cached because
     /// labels share many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
-    /// For each query word, the number of the word in labels and in bodies, and the word's rarity.
+    /// The query words, each with its numbers in `LabelIndex::labels` and `LabelIndex::bodies`, and its rarity.
     terms: Vec<Term>,
 }
 

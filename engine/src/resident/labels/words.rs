@@ -146,7 +146,7 @@ impl Words {
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
-    /// Returns the entries that contain the word `number`, each with the number of occurrences.
+    /// Returns the entries that contain the word `number`, each with the number of occurrences, at most `MAX_COUNT`.
     pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
         let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
         postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))
@@ -156,7 +156,7 @@ impl Words {
         self.numbers.get(word).copied()
     }
 
-    /// Returns the number of occurrences of a word in an entry.
+    /// Returns the number of occurrences of a word in an entry, at most `MAX_COUNT`.
     pub fn count_in(&self, number: u32, entry: u32) -> u32 {
         let Some(word) = self.words.get(number as usize) else { return 0 };
         let posting = place_of(&word.postings, entry).and_then(|place| word.postings.get(place));

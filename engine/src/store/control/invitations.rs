@@ -13,7 +13,7 @@ stored_record!(Invitation as "invitation" [id] {
 });
 
 /// The maximum number of invitations that one query returns for an address. Further invitations are returned after some
-/// of the returned invitations were accepted or declined.
+/// of the returned invitations were deleted or have expired.
 const MAX_PER_ADDRESS: usize = 200;
 
 /// The statement that checks whether the maker of an invitation is still an owner. The statement follows [`MAKER`],

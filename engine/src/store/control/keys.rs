@@ -37,7 +37,7 @@ pub struct FoundKey {
     pub memberships: Vec<Membership>,
 }
 
-/// The reason why no key, sign-in code or invitation can be created from an origin.
+/// The reason why a key, a sign-in code or an invitation cannot be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OriginFault {
     /// The key or one of its ancestors was revoked, the user has left the workspace, the maker of an invitation is no
@@ -51,7 +51,7 @@ pub enum OriginFault {
     TooManyInvitations,
 }
 
-/// A result, or the reason why nothing can be created from the origin.
+/// A result, or the reason why a key, a sign-in code or an invitation cannot be created.
 pub type OriginResult<T> = std::result::Result<T, OriginFault>;
 
 /// The statements that check whether the creator of a key or an invitation is still a member. The statements write the
@@ -297,7 +297,8 @@ impl Database {
     }
 }
 
-/// Returns the [`OriginFault`] for an error that a check of the origin has thrown. Returns all other errors unchanged.
+/// Returns the [`OriginFault`] for an error that a check of the origin or of a limit has thrown. Returns all other
+/// errors unchanged.
 pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<OriginResult<T>> {
     match result {
         Ok(value) => Ok(Ok(value)),

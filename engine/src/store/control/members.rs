@@ -124,7 +124,8 @@ impl Database {
         }
     }
 
-    /// Makes a member the owner of the workspace, and gives the member the role `owner`. Returns whether the member exists.
+    /// Makes a member the owner of the workspace, and gives the member the role `owner`. Returns whether the member
+    /// exists.
     pub async fn write_owner(&self, workspace_id: &str, user_id: &str) -> Result<bool> {
         let values = [
             ("id", member_id(workspace_id, user_id)),

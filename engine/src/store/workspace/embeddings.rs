@@ -80,7 +80,7 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Creates the tables, and deletes the embeddings if they come from another model.
+    /// Creates the tables. If the recorded model is not `model`, deletes all embeddings and records `model`.
     pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
         self.query(TABLES, []).await?;
         if !self.has_embeddings_of(model).await? {

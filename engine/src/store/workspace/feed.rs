@@ -51,8 +51,8 @@ impl DatabaseReader {
         Ok(FeedSlice { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns the latest position such that at least `count` of the agent's events are after this position and not
-    /// after `end`. Returns `first` if fewer than `count` of these events are after `first`.
+    /// Returns the position before the last `count` events of an agent's feed up to `end`. If fewer events are between
+    /// `first` and `end`, returns `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {

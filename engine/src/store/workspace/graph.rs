@@ -14,7 +14,7 @@ use crate::model::value::Object;
 use crate::store::key_range::KeyRange;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The transaction that writes effects and the checkpoint. Fails if another process has moved the checkpoint.
+/// The transaction that writes effects and the checkpoint. Fails if another process has changed the checkpoint.
 const WRITE: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before

@@ -30,7 +30,7 @@ until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until 
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// The statement that marks a lease as expired, unless the lease was renewed to a time after `$now`. If `$now` is
+/// The statement that marks a lease as expired, unless the lease, with its renewals, ends after `$now`. If `$now` is
 /// `NONE`, the store's time applies.
 const EXPIRE: &str = "
 LET $at = $now ?? time::millis(time::now());
@@ -67,7 +67,7 @@ impl Database {
         convert::list(found.last())?.map(LeaseRow::read).collect()
     }
 
-    /// Marks a lease as expired, unless the lease was renewed to a time after `now_ms`. If `now_ms` is `None`, the
+    /// Marks a lease as expired, unless the lease, with its renewals, ends after `now_ms`. If `now_ms` is `None`, the
     /// store's time applies. `lease.until` is the original end, which the claiming event recorded. Returns the current
     /// state of the lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {

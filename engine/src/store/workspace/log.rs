@@ -233,7 +233,7 @@ impl DatabaseReader {
 }
 
 /// Removes and returns the first references: at most `max_events`, whose events have at most `max_bytes` in total.
-/// Returns at least one reference. An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
+/// Returns at least one reference unless `refs` is empty. An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
 pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: usize) -> Vec<EventRef> {
     let some = refs.iter().take(max_events.max(1));
     let count = fitting(some.map(|event_ref| event_ref.size_bytes.unwrap_or(ASSUMED_EVENT_BYTES)), max_bytes);

@@ -9,8 +9,7 @@ use surrealdb::types::Value as Record;
 use crate::store::{Database, DatabaseReader, Result, convert};
 
 /// The time for which the counts of a server that is not alive are kept after they were written, in milliseconds. A
-/// server that has just started may already have written counts although other servers have not read yet that the
-/// server is alive.
+/// server that has just started may write counts before other servers know that the server is alive.
 const KEPT_MS: i64 = 60_000;
 
 /// The statements that remove the old records of servers that are not alive, and return the record of one server.

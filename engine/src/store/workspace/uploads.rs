@@ -43,7 +43,7 @@ pub struct Upload {
 pub struct Leftovers {
     /// The uploads whose bytes are to be removed: at most [`BATCH_SIZE`].
     pub uploads: Vec<Leftover>,
-    /// Whether other uploads are in progress. Such an upload may be abandoned later.
+    /// Whether uploads are in progress. These uploads may be abandoned later.
     pub has_active: bool,
 }
 
@@ -107,8 +107,8 @@ impl Database {
         }
     }
 
-    /// Sets the reserved storage of an upload to the number of received bytes, and releases the rest. Returns whether
-    /// the upload is still in progress.
+    /// Reduces the reserved storage of an upload to the number of received bytes. Returns whether the upload is still
+    /// in progress.
     pub async fn settle(&self, upload: &Upload, bytes: u64) -> Result<bool> {
         let statement = "
             IF (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN false } ELSE {

@@ -22,7 +22,7 @@
 //!    expired lease, or, if no other server uses the store, the records of all other processes
 //!    (`state/upload_cleanup.rs`).
 //!
-//! A link to a file is signed by the object store, or by a server of this store with keys that rotate automatically.
+//! A download link is signed by the object store, or by a server of this store with keys that rotate automatically.
 //! The link is valid for an hour and for its path. An upload link covers the path, the media type, the largest size,
 //! the version of the file's stream, which must be unchanged, and the creator of the link. Each use of the link checks
 //! what the creator's key, role and plan allow at the time of the use. The upload then continues like any other upload.

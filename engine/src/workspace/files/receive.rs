@@ -22,7 +22,7 @@ pub type Incoming = BoxStream<'static, std::io::Result<Bytes>>;
 /// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. For a
 /// smaller file, exactly its size is reserved.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
-/// The maximum reservation for bytes that have not arrived yet, in bytes.
+/// The maximum storage that an upload without an announced length reserves in advance, in bytes.
 const MAX_RESERVATION_STEP: u64 = 64 << 20;
 
 /// A running upload, from the reservation of storage until a file refers to the bytes or the upload is canceled.

@@ -38,8 +38,9 @@ impl FailureCause {
 pub struct StepGroup {
     pub cause: FailureCause,
     pub count: u64,
-    /// The step for the oldest event and the step for the newest event.
+    /// The step for the oldest event.
     pub first: ParkedStep,
+    /// The step for the newest event.
     pub last: ParkedStep,
     /// The ids of the oldest steps.
     pub sample: Vec<StepId>,

@@ -111,7 +111,8 @@ fn mismatch(count: usize, expected: usize) -> Error {
 }
 
 /// A scan of parked steps, in parts and in log order. The database always reads a range to its end, even if the query
-/// has a limit. Each part is therefore a range of positions. The ranges become wider while they contain few steps.
+/// has a limit. Each part is therefore a range of positions. After a part with few steps, the next range is wider, and
+/// after a part with many steps, the next range is narrower.
 pub(super) struct ParkedScan<'a> {
     db: &'a DatabaseReader,
     plugins: Vec<Arc<str>>,

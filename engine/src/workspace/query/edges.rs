@@ -79,8 +79,8 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// Adds to `past` the edges that were open at the moment of `past` and were closed later. Reads these edges from the
-/// store, one range of aggregates at a time.
+/// Adds to `past` the edges of `kinds` that were open at the moment of `past` and were closed later. Reads these edges
+/// from the store, one range of aggregates at a time.
 pub fn read_past<'g>(reader: &QueryReader<'_>, mut past: PastGraph<'g>, kinds: &Kinds) -> Result<PastGraph<'g>> {
     let log = &reader.state.db;
     let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;

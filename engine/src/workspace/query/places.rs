@@ -131,7 +131,7 @@ impl EventPlaces {
     }
 }
 
-/// Returns the next event references of several streams.
+/// Returns the next event references of several streams, in the order of the log. Returns `None` at the end.
 fn merged(reader: &QueryReader<'_>, heads: &mut Vec<StreamHead>) -> Result<Option<Vec<EventRef>>> {
     let mut places = Vec::new();
     while places.len() < MIN_LISTED {

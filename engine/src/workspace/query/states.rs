@@ -31,7 +31,7 @@ pub struct ResidentTable<'a> {
     /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: StreamScan<'a>,
-    /// The types and projects that the scan selects in columns, if columns are used.
+    /// The types and projects that the scan selects, as their codes in columns. `None` if columns are not used.
     pub offered: Option<StateSelection<'a>>,
 }
 

@@ -24,8 +24,7 @@ pub trait Merge: Clone + Default {
     /// Merges the values of later rows into this value.
     fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
 
-    /// Returns the number of bytes that the value takes in addition to its size on the stack and to the data that it
-    /// shares with `other`.
+    /// Returns the approximate number of bytes on the heap that the value does not share with `other`.
     fn bytes_beside(&self, _other: &Self) -> usize {
         0
     }

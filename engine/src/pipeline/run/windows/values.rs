@@ -49,7 +49,7 @@ impl TypedValues {
         }
     }
 
-    /// Compares two values in the order of a sort. A missing value counts as null.
+    /// Compares the values at two indexes in the order of a sort. A missing value counts as null.
     pub fn compare(&self, a: usize, b: usize) -> Ordering {
         match self {
             TypedValues::Ints(values) | TypedValues::Dates(values) => values[a].cmp(&values[b]),
