@@ -5,7 +5,7 @@
 
 /** The duration of a slice in milliseconds. A frame has 16 ms, and drawing needs a part of this time. */
 const SLICE_MS = 6;
-/** The number of nodes from which only every third slice is drawn, because drawing takes longer than computing. */
+/** The number of nodes from which only every third slice is drawn, in a frame of its own, because drawing takes longer than computing. */
 const MANY = 150;
 const LENGTH = 110;
 const CHARGE = -420;
@@ -27,13 +27,26 @@ export function createLayout(moved) {
   const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   const tell = () => moved(new Map([...placed].map(([id, { x, y }]) => [id, { x, y }])));
+  const isDone = () => simulation.alpha() <= simulation.alphaMin();
+  const proceed = () => { if (!isDone()) frame = requestAnimationFrame(slice); };
+  const draw = () => {
+    tell();
+    proceed();
+  };
   const slice = () => {
     const began = performance.now();
-    while (simulation.alpha() > simulation.alphaMin() && performance.now() - began < SLICE_MS) simulation.tick();
-    const isDone = simulation.alpha() <= simulation.alphaMin();
+    let now = began, step = 0;
+    // The next step is expected to take as long as the step before it.
+    while (!isDone() && now - began + step < SLICE_MS) {
+      simulation.tick();
+      const end = performance.now();
+      [step, now] = [end - now, end];
+    }
     slices += 1;
-    if (isDone || (!isStill && (placed.size < MANY || slices % 3 === 0))) tell();
-    if (!isDone) frame = requestAnimationFrame(slice);
+    const isDrawn = isDone() || (!isStill && (placed.size < MANY || slices % 3 === 0));
+    if (!isDrawn) proceed();
+    else if (placed.size < MANY) draw();
+    else frame = requestAnimationFrame(draw);
   };
 
   return {
