@@ -105,8 +105,8 @@ impl Engine {
         self.access.knows_key(key).await
     }
 
-    /// Creates a key with every scope for the owner of the first workspace, for the operator of a store that no server
-    /// has open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys derived from
+    /// Creates a key with every scope for the owner of the first workspace, who has lost all other keys. No server may
+    /// have the store open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys derived from
     /// these keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         self.access.reset_owner_key(revokes).await

@@ -116,7 +116,7 @@ async fn a_stream_of_one_aggregate_has_no_events_of_other_aggregates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_answers_a_waiting_request() {
+async fn a_waiting_request_gets_a_response_when_an_event_is_appended() {
     let serving = serve().await;
     let client = &serving.client;
     let waiting = client.open("GET", "/api/v1/events?wait_ms=30000&types=article.created", &[], None).await;

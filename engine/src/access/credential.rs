@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_expires_no_later_than_the_caller_that_requested_it() {
+    async fn a_credential_expires_no_later_than_the_key_or_token_of_its_caller() {
         let (access, caller) = opened().await;
         let caller = Caller { expires_at: Some(SystemClock.now_ms() - 1), ..caller };
         let (credential, _) = access.issue_listener_credential(&caller, None, true).await.expect("signed");

@@ -168,7 +168,10 @@ impl View<'_> {
             return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
         if project_id.is_some() && project_id != before.project_id {
-            return Err(Error::conflict(ErrorCode::ProjectMismatch, "the aggregate belongs to another project"));
+            return Err(Error::conflict(
+                ErrorCode::ProjectMismatch,
+                "the aggregate does not belong to the given project",
+            ));
         }
         Ok(before.project_id.clone())
     }

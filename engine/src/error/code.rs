@@ -122,7 +122,7 @@ error_codes! {
     AggregateDeleted "409": "Restore the aggregate, or use another id.";
     /// The stream belongs to an aggregate of another type.
     AggregateTypeMismatch "409": "Use another id.";
-    /// The stream or file belongs to another project.
+    /// The aggregate or file does not belong to the given project.
     ProjectMismatch "409": "Use the project of the aggregate, or another id.";
     /// The log contains an event with this id and different content.
     EventIdConflict "409": "Choose a different id for each event.";

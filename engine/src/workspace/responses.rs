@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_span_of_a_removal_shrinks_after_many_responses_and_grows_after_few() {
+    fn the_next_removal_spans_less_time_after_many_responses_and_more_after_few() {
         assert_eq!(next_span(1_000, 0), 2_000);
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);

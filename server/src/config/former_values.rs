@@ -54,7 +54,10 @@ impl FormerValues {
         if let Some(value) = remove(settings, "log.access") {
             let is_on = value.into_bool().context("`log.access`: expected true or false")?;
             self.access_log = Some(is_on);
-            let advice = if is_on { "remove it" } else { "append \",foldwork::access=off\" to the filter" };
+            let advice = match is_on {
+                true => "remove `log.access`",
+                false => "append \",foldwork::access=off\" to `log.filter` and remove `log.access`",
+            };
             warnings.push(format!("`log.access` is now part of `log.filter`; {advice}"));
         }
         if let Some(value) = remove(settings, "plans.default") {
@@ -65,7 +68,7 @@ impl FormerValues {
         if let Some(value) = remove(settings, "dashboard.oidc_issuer") {
             let issuer = value.to_string();
             let advice = match issuer.trim() {
-                "" => "remove it".to_owned(),
+                "" => "remove `dashboard.oidc_issuer`".to_owned(),
                 issuer => format!("put the issuer '{issuer}' first"),
             };
             warnings.push(format!("`dashboard.oidc_issuer` is now the first of `auth.issuers`; {advice}"));
@@ -264,7 +267,7 @@ mod tests {
             config.former_names,
             [
                 "`store.pulse` is no longer a setting and has no effect; remove it",
-                "`log.access` is now part of `log.filter`; remove it",
+                "`log.access` is now part of `log.filter`; remove `log.access`",
                 "in the environment: `http.stop_delay_s` is now `http.stop_delay`; write stop_delay = \"7 s\"",
                 "in the environment: `plans.default` is now the first of `plans.offered`; put the plan 'unlimited' first",
             ]

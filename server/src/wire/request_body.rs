@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_several_field_names_is_read_from_the_only_one_present() {
+    fn a_text_may_be_in_only_one_of_its_alternative_fields() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
         let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
         assert!(refused.contains("expected only one of"), "{refused}");

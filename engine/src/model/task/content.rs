@@ -280,7 +280,7 @@ const MAX_NAME: usize = 200;
 /// Checks the name of an artifact. The error describes the allowed names.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fits = !name.trim().is_empty() && name.chars().nth(MAX_NAME).is_none();
-    if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_NAME} characters")) }
+    if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_NAME} characters, not only white space")) }
 }
 
 pub fn text_part(text: &str) -> Value {

@@ -108,7 +108,10 @@ impl CallContext {
             }
             let own_project = found.project_id.as_deref().map(str::to_owned);
             if place.project.is_some() && place.project != own_project {
-                return Err(Error::conflict(ErrorCode::ProjectMismatch, "the aggregate belongs to another project"));
+                return Err(Error::conflict(
+                    ErrorCode::ProjectMismatch,
+                    "the aggregate does not belong to the given project",
+                ));
             }
             place.project = own_project;
         }

@@ -48,7 +48,7 @@ pub(super) fn unit(word: &str) -> Option<RelativeUnit> {
     if let Some(weekday) = weekday(&word) {
         return Some(RelativeUnit::Weekday(weekday));
     }
-    Some(match word.strip_suffix('s').filter(|singular| singular.len() > 1).unwrap_or(&word) {
+    Some(match word.strip_suffix('s').filter(|singular| singular.chars().count() > 1).unwrap_or(&word) {
         "ms" | "msec" | "millisecond" => RelativeUnit::Microseconds(1_000),
         "µs" | "usec" | "µsec" | "microsecond" => RelativeUnit::Microseconds(1),
         "sec" | "second" => RelativeUnit::Seconds(1),

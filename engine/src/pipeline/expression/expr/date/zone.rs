@@ -1,7 +1,5 @@
 //! Time zones in date strings: offsets, letters, and names that denote one offset.
 
-use super::calendar::parse_offset;
-
 /// The names of zones, each with its offset in seconds east of Greenwich. A name of daylight saving time denotes the
 /// offset of that time.
 ///
@@ -132,7 +130,7 @@ fn correction(digits: &[u8]) -> i32 {
         Some((hours, minutes)) if text.len() <= 5 => number(hours) * 3_600 + number(minutes) * 60,
         None if text.len() <= 2 => number(text) * 3_600,
         None if text.len() <= 4 => number(text) / 100 * 3_600 + number(text) % 100 * 60,
-        _ => parse_offset(text).unwrap_or(0),
+        _ => 0,
     }
 }
 
