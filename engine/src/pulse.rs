@@ -295,7 +295,10 @@ async fn catch_up(state: &State, cause: Cause) -> bool {
         Cause::Check => state.refresh().await,
     };
     if let Err(error) = &learned {
-        tracing::debug!(%error, workspace = %state.record.id, "failed to read the events of other servers");
+        tracing::debug!(
+            %error, workspace = %state.record.id,
+            "failed to read the events and definitions of other servers"
+        );
     }
     learned.is_ok()
 }

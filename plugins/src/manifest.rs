@@ -91,7 +91,7 @@ impl Manifest {
         }
         for (text, what) in [(&raw.version, "version"), (&raw.description, "description")] {
             if text.get_ref().trim().is_empty() || text.get_ref().len() > MAX_DESCRIPTION {
-                let message = format!("the {what} is empty or longer than {MAX_DESCRIPTION} bytes");
+                let message = format!("the {what} must have 1 to {MAX_DESCRIPTION} bytes, not only white space");
                 return Err(file.at(text.span().start, message));
             }
         }

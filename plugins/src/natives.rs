@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plugins_with_endpoints_or_a_protocol_declare_the_mount_hook() {
+    fn exactly_the_plugins_with_endpoints_or_a_protocol_declare_the_mount_hook() {
         for native in natives() {
             let mounts = native.plugin.about().hooks.contains(&Hook::Mount);
             let answers = !native.endpoints.is_empty() || native.protocol.is_some();

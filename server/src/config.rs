@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_the_environment_variable_or_the_setting_of_the_file() {
+    fn an_error_distinguishes_the_environment_from_the_file_and_variables_override_the_file() {
         let variable = |value: &str| vec![("FOLDWORK_PIPELINE__TIMEOUT".to_owned(), value.to_owned())];
         let read = |file: &str, variables: &[(String, String)]| {
             Config::with_variables(text_layer(file).expect("TOML"), variables).map_err(|error| format!("{error:#}"))
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_the_wrong_type_is_named() {
+    fn the_error_about_a_value_of_the_wrong_type_names_the_setting() {
         let refused = Config::parse("[http]\nstop_timeout = \"soon\"\n").expect_err("not a time").to_string();
         assert!(refused.contains("http.stop_timeout") && refused.contains("such as \"30 s\""), "{refused}");
     }

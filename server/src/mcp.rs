@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_accepts_only_its_own_host_names() {
+    fn the_allowed_hosts_are_the_configured_hosts_or_else_the_host_names_of_the_server() {
         let mut config = Config::default();
         config.http.public_url = "https://fold.example.org:8443/".into();
         config.http.listen = "10.0.0.7:80".into();

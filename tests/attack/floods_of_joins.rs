@@ -10,7 +10,7 @@ use crate::TIMEOUT;
 use crate::socket::{Socket, agent, task, topic};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_joins_is_rejected_and_blocks_nobody() {
+async fn a_flood_of_joins_is_rejected_and_does_not_block_other_sockets() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;

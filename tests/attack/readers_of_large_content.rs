@@ -121,7 +121,7 @@ async fn reading_a_task_with_large_effects_does_not_block_requests_of_another_ke
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_large_rows_do_not_block_another_key() {
+async fn reading_pages_of_large_rows_does_not_block_requests_of_another_key() {
     let target = started().await;
     let client = &target.client;
     let values: Vec<usize> = (0..ROW_VALUES).map(|number| 10_000 + number).collect();
@@ -136,7 +136,7 @@ async fn pages_of_large_rows_do_not_block_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filling_up_a_task_does_not_block_another_writer() {
+async fn filling_a_task_with_deliveries_does_not_block_requests_of_another_key() {
     let target = started().await;
     let client = &target.client;
     let (_, other) = key(client, "second", None).await;

@@ -46,7 +46,7 @@ async fn service(requests: &Requests) -> Embedding {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_embeds_texts_in_batches() {
+async fn an_embedding_service_gets_texts_in_batches_and_errors_state_the_cause() {
     let requests = Requests::default();
     let settings = service(&requests).await;
     let embed = embedding::open(&settings).expect("settings").expect("a model");

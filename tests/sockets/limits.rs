@@ -65,7 +65,7 @@ async fn a_connection_over_the_limit_gets_503() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_per_address_have_their_own_limit() {
+async fn a_connection_over_the_limit_of_its_address_gets_429() {
     let serving = serve_with(config(|http| http.max_connections_per_address = 1)).await;
     let mut first = serving.client.open("GET", "/healthz", &[], None).await;
     first.read_until("\r\n\r\n").await;

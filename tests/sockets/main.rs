@@ -230,7 +230,7 @@ async fn responses_to_head_requests_have_no_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_aggregate_is_followed_from_a_position_or_a_version() {
+async fn a_stream_of_one_aggregate_starts_after_a_position_or_a_version() {
     let serving = serve().await;
     let client = &serving.client;
     for (id, title) in [("a", "one"), ("b", "two"), ("a", "three"), ("b", "four"), ("a", "five")] {
@@ -260,7 +260,7 @@ async fn one_aggregate_is_followed_from_a_position_or_a_version() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_start_that_finds_its_port_taken_stores_no_key() {
+async fn a_first_start_whose_port_is_in_use_stores_no_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let mut config = Config::default();

@@ -20,7 +20,7 @@ fn refusal(opened: Result<Socket, tungstenite::Error>) -> (u16, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sockets_and_channels_without_rights_are_rejected() {
+async fn sockets_without_a_valid_credential_and_joins_without_permission_are_rejected() {
     let serving = serve().await;
     let client = &serving.client;
     let (id, other) = (agent(client, "first").await, agent(client, "second").await);

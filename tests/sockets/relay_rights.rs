@@ -8,7 +8,7 @@ use crate::socket::{Socket, agent, connected, task, topic};
 use crate::{made_key, serve};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listeners_cannot_send_task_events_or_acknowledge_for_others() {
+async fn listeners_cannot_send_task_events_or_acknowledge_events_for_an_agent() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

@@ -117,7 +117,7 @@ async fn a_key_that_is_rotated_twice_concurrently_expires_at_the_earlier_time() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_with_derived_keys_is_not_revoked_without_a_decision_about_the_derived_keys() {
+async fn a_revocation_that_refuses_derived_keys_never_revokes_a_concurrently_derived_key() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..8 {
@@ -415,7 +415,7 @@ async fn concurrent_activations_do_not_exceed_the_limit_of_the_plan() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn both_servers_sign_licenses_with_one_key() {
+async fn servers_of_one_store_sign_licenses_with_the_same_key() {
     let (engines, key) = twins().await;
     let mut signatures = Vec::new();
     for engine in &engines {

@@ -375,7 +375,7 @@ async fn an_agent_whose_id_is_taken_gets_another_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete() {
+async fn one_of_two_concurrent_rebuilds_fails_and_the_graph_is_complete() {
     let store = Store::connect("mem://").await.expect("a store");
     let (slow, fast) = (Handle::new(Mode::Succeed), Handle::new(Mode::Succeed));
     let one = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &slow).await;

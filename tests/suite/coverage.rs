@@ -18,7 +18,7 @@ const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
 /// The operations and statuses that need two concurrent requests, each with the test that covers it. Scenarios have no
 /// concurrent requests.
 const CONCURRENT: [(&str, &str); 1] =
-    [("rebuild_graph 409", "tests/suite/consumer.rs:one_of_two_concurrent_rebuilds_wins_and_the_graph_is_complete")];
+    [("rebuild_graph 409", "tests/suite/consumer.rs:one_of_two_concurrent_rebuilds_fails_and_the_graph_is_complete")];
 
 /// An operation of the document.
 pub struct Operation {

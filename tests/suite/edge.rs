@@ -37,7 +37,7 @@ async fn requests_over_the_rate_limit_get_retry_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_tokens_count_against_the_limit_of_their_address() {
+async fn requests_with_invalid_tokens_count_against_the_limit_of_their_address() {
     let mut config = Config::default();
     config.http.address_limit_per_minute = 3;
     let server = Server::start_with(&config).await.expect("a server");
@@ -61,7 +61,7 @@ async fn invalid_tokens_count_against_the_limit_of_their_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_tokens_of_an_address_are_limited_by_default() {
+async fn requests_with_wrong_tokens_are_limited_per_address_by_default() {
     assert_eq!(Config::default().http.wrong_token_limit_per_minute, 300);
     let mut config = Config::default();
     config.http.wrong_token_limit_per_minute = 3;
@@ -105,7 +105,7 @@ async fn a_stopping_server_is_not_ready_but_alive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_request_is_answered_when_the_server_stops() {
+async fn a_waiting_request_gets_a_response_when_the_server_stops() {
     let server = Server::start().await.expect("a server");
     let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
     let (answer, ()) = tokio::join!(waiting, async { server.shutdown.begin() });

@@ -131,7 +131,7 @@ fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_have_the_common_error_shape_without_internals() {
+async fn responses_to_faults_have_the_common_error_format_without_internals() {
     let mut failures = Vec::new();
     for fault in Fault::VARIANTS.iter().copied() {
         let answers = fault.answers().await.expect("a server");
@@ -150,7 +150,7 @@ async fn faults_have_the_common_error_shape_without_internals() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rate_limits_and_closed_workspaces_set_retry_after() {
+async fn responses_for_rate_limits_and_closed_workspaces_have_retry_after() {
     for fault in [Fault::NoAllowance, Fault::ClosedWorkspace] {
         for (id, answer) in fault.answers().await.expect("a server") {
             let wait: Option<u64> = answer.header("retry-after").and_then(|wait| wait.parse().ok());

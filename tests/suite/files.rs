@@ -260,7 +260,7 @@ async fn an_upload_in_progress_on_a_running_server_is_not_removed() {
 
 /// Paths that lead out of the folder are rejected, and no file outside the folder changes.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_path_leads_out_of_the_folder() {
+async fn no_upload_creates_a_file_outside_the_folder_of_files() {
     let shared = Shared::new().await;
     let ([one, _], _) = shared.twins(limited(0)).await;
     let outside = shared.folder.path().with_extension("outside");

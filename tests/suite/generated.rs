@@ -87,7 +87,7 @@ fn the_shipped_configuration_has_every_setting() {
 }
 
 #[test]
-fn messages_name_settings_that_exist() {
+fn messages_name_only_existing_settings() {
     let shipped: toml::Table = toml::from_str(config::DEFAULTS).expect("config.toml is a table");
     let (mut failures, mut named) = (Vec::new(), 0);
     let files = ["engine/src", "server/src"].iter().flat_map(|folder| sources(folder));

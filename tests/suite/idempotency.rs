@@ -45,7 +45,7 @@ async fn append(workspace: &Handles, key: &str, title: &str) -> Result<bool, Err
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn concurrent_repeats_of_a_request_execute_once() {
+async fn a_request_that_is_repeated_concurrently_is_executed_once() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
@@ -79,7 +79,7 @@ async fn only_one_of_several_different_requests_with_one_idempotency_key_is_exec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_request_may_be_repeated_with_another_body() {
+async fn the_idempotency_key_of_a_failed_request_can_be_used_for_another_request() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let request = IdempotentRequest::new("user", "key", "test", b"failing").expect("a key");

@@ -179,7 +179,7 @@ async fn a_page_of_published_articles_reads_a_limited_number_of_changed_articles
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn published_articles_are_listed_newest_first() {
+async fn the_most_recently_published_articles_are_listed_first() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");

@@ -99,7 +99,7 @@ async fn pages_end_at_their_byte_limit_and_omit_no_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_version_at_each_position_is_found() {
+async fn the_version_of_a_stream_at_each_position_is_found() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     let streams = ["a", "b", "b", "a", "c", "a", "b", "a", "a", "c"];

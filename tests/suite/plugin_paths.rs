@@ -4,7 +4,7 @@ use foldwork_plugins::{SHIPPED, natives};
 use foldwork_server::{API, Config};
 
 #[test]
-fn no_mounted_path_hides_an_operation() {
+fn no_path_of_a_plugin_hides_an_operation() {
     let document = foldwork_server::openapi(&Config::default());
     let paths: Vec<&String> = document["paths"].as_object().expect("paths").keys().collect();
     for plugin in natives() {

@@ -109,7 +109,7 @@ fn the_plugin_in_the_readme_passes_its_cases() {
 }
 
 #[test]
-fn settings_not_in_the_manifest_are_rejected() {
+fn unknown_settings_of_plugins_and_settings_of_the_wrong_type_are_rejected() {
     let refused = |plugin: &str, toml: &str| {
         let settings = BTreeMap::from([(plugin.to_owned(), toml::from_str(toml).expect("TOML"))]);
         let plugins = Config::default().plugins;

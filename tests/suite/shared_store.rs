@@ -156,7 +156,7 @@ async fn an_event_sent_to_both_servers_is_appended_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_that_one_server_generated_is_taken_on_the_other_server() {
+async fn an_event_id_that_one_server_generated_is_known_to_the_other_server() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     for round in 0..3 {
@@ -174,7 +174,7 @@ async fn an_id_that_one_server_generated_is_taken_on_the_other_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slug_is_assigned_once() {
+async fn only_one_of_several_projects_with_the_same_slug_is_created() {
     let twins = twins().await;
     let attempts = (0..WRITERS).map(|writer| {
         let workspace = twins[writer % 2].clone();
@@ -196,7 +196,7 @@ async fn a_slug_is_assigned_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_on_one_server_gets_appends_of_the_other_server() {
+async fn a_follower_on_one_server_gets_events_appended_on_the_other_server() {
     let [here, there] = twins().await;
     append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     let mut following = there.reader.follow_aggregate("s", 0).await.expect("a follower");
@@ -326,7 +326,7 @@ async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_seems_to_change_nothing_is_decided_on_the_newest_state() {
+async fn a_change_without_effect_on_a_stale_state_is_applied_to_the_newest_state() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let new = NewAgent { name: "helper".into(), ..NewAgent::default() };

@@ -128,7 +128,7 @@ async fn forged_and_invalid_tokens_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_need_the_secret_of_their_issuer_and_user_claims_give_no_rights() {
+async fn tokens_must_be_signed_with_the_secret_of_their_issuer_and_user_claims_give_no_rights() {
     let server = trusting(&Arc::default(), Provider::settings(&["ES256"])).await;
     let good = claims_of("ada");
     assert_eq!(status(&server, &signed_with(SECRET, &good)).await, 200);
@@ -191,7 +191,7 @@ async fn unverified_and_lookalike_addresses_match_no_invitation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signing_keys_rotate_while_in_use() {
+async fn new_signing_keys_are_accepted_and_removed_signing_keys_rejected_after_the_next_fetch() {
     let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
     let provider = Provider::with(&[&old]);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
@@ -262,7 +262,7 @@ async fn tokens_with_unknown_key_ids_cause_at_most_two_fetches_a_minute() {
 }
 
 #[test]
-fn settings_with_mixed_algorithms_or_short_secrets_are_rejected() {
+fn invalid_access_settings_are_rejected() {
     use foldwork_engine::{FetchKeys, Trust};
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let refused = |change: fn(&mut AccessSettings)| {

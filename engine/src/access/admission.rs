@@ -65,7 +65,7 @@ impl Access {
     async fn sign_up(&self, identity: &TokenIdentity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
         if own.is_none() && !self.is_invited(identity).await? {
-            let message = "the user is in no workspace and has no open invitation";
+            let message = "the user is in no workspace and has no open invitation to a verified email address";
             return Err(Error::forbidden(ErrorCode::NotAMember, message));
         }
         let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn concurrent_signatures_are_verified_immediately() {
+    async fn concurrent_signatures_share_one_new_key_and_are_verified_immediately() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = Arc::new(opened(&store, &clock).await);
         let signed = |number: u64| {

@@ -83,6 +83,10 @@ impl Appender {
         &self.db
     }
 
+    pub fn workspace_id(&self) -> &str {
+        &self.state.record.id
+    }
+
     /// Appends events. Returns after the events are durable and folded.
     pub async fn append(&self, append: Append) -> Result<AppendOutcome> {
         // Looks up generated ids before queueing, because a lookup in the appender would delay other appends. If an
@@ -386,7 +390,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_write_of_unknown_outcome_is_reported_without_a_further_append() {
+    async fn a_write_of_unknown_outcome_is_reported_to_other_servers_without_a_further_append() {
         let store = Store::connect("mem://").await.expect("memory").share();
         let db = store.workspace("0-1").await.expect("a database");
         let peers = Arc::new(Peers::new("s".into()));

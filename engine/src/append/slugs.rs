@@ -112,11 +112,13 @@ pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
 }
 
 fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
+    let article = match other.project_id {
+        Some(_) => "another article of the project",
+        None => "another article without a project",
+    };
     let message = match restores {
-        true => format!(
-            "another article of the project now has the slug '{slug}'; restore the deleted article with another slug"
-        ),
-        false => format!("another article of the project already has the slug '{slug}'"),
+        true => format!("{article} now has the slug '{slug}'; restore the deleted article with another slug"),
+        false => format!("{article} already has the slug '{slug}'"),
     };
     let details = Object::from_iter([("aggregate_id", other.id.text())]);
     Error::conflict_with(ErrorCode::SlugTaken, message, details)

@@ -168,7 +168,10 @@ impl<'b> SegmentReader<'b> {
         let decoded = tokio::task::spawn_blocking(move || segment::decode(&found)).await.map_err(Error::internal)?;
         let decoded = decoded.map_err(|message| damaged(&key, &message))?;
         let header = &decoded.header;
-        if header.workspace_id != self.workspace_id || header.after.chain != self.place.chain {
+        if header.workspace_id != self.workspace_id {
+            return Err(damaged(&key, "the segment belongs to the archive of another workspace"));
+        }
+        if header.after.chain != self.place.chain {
             return Err(damaged(&key, "the segment does not continue the segment before it"));
         }
         self.place = header.end.clone();

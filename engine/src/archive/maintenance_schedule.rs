@@ -138,7 +138,12 @@ impl Backups {
             match self.verify_stored(&id, now_ms).await {
                 Ok(true) => drop(self.unverified.lock().remove(&id)),
                 Ok(false) => drop(self.unverified.lock().insert(id)),
-                Err(error) => tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive"),
+                Err(error) => {
+                    tracing::warn!(
+                        %error, cause = ?error, workspace = %id,
+                        "could not read the epochs or the last verification of an archive"
+                    );
+                }
             }
         }
     }
@@ -189,7 +194,10 @@ impl Backups {
         };
         tracing::error!(workspace = %id, position, outcome = outcome.name(), problem, "an archive has problems");
         if let Err(error) = notify_operators(self, id, proof.at, problem).await {
-            tracing::warn!(%error, cause = ?error, workspace = %id, "could not create tasks about a damaged archive");
+            tracing::warn!(
+                %error, cause = ?error, workspace = %id,
+                "could not create tasks about an archive that has problems"
+            );
         }
     }
 }

@@ -143,7 +143,10 @@ impl RestoreRun<'_> {
                     self.flush().await?;
                     let position = self.restored.position;
                     return Err(match log::is_damage(&error) {
-                        true => damaged(&log::reason(&error), &format!("the log can be restored up to {position}")),
+                        true => {
+                            let message = format!("the log can be restored up to position {position}");
+                            damaged(&log::reason(&error), &message)
+                        }
                         false => error,
                     });
                 }
@@ -156,7 +159,8 @@ impl RestoreRun<'_> {
         self.define_last().await?;
         match self.from.until {
             RestoreEnd::Position(position) if position > self.restored.position => {
-                let message = format!("the archive ends at position {}", self.restored.position);
+                let last = self.restored.position;
+                let message = format!("expected at most {last}, the last position of the archived history");
                 Err(Error::invalid_at("/position", message))
             }
             _ => Ok(()),

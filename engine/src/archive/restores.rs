@@ -42,9 +42,12 @@ impl Backups {
         check_name(name)?;
         check_id(&from.workspace_id)?;
         let epochs = log::epochs(&self.archive().bucket, &from.workspace_id).await?;
-        let has_epoch = from.epoch.is_none_or(|epoch| epochs.contains(&epoch));
-        if epochs.is_empty() || !has_epoch {
+        if epochs.is_empty() {
             return Err(Error::not_found("archive of the workspace", &from.workspace_id));
+        }
+        if let Some(epoch) = from.epoch.filter(|epoch| !epochs.contains(epoch)) {
+            let what = format!("epoch {epoch} of the archive of the workspace");
+            return Err(Error::not_found(&what, &from.workspace_id));
         }
         let clock = self.engine.clock();
         let now_ms = clock.now_ms();

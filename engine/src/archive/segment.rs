@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_of_segments_continues_the_chain() {
+    fn a_merged_segment_ends_with_the_same_chain_hash_as_its_last_part() {
         let (first, _) = segment(ArchivePlace::default(), b"a\n");
         let (second, _) = segment(first.end.clone(), b"b\nc\n");
         let (merged, bytes) = segment(ArchivePlace::default(), b"a\nb\nc\n");

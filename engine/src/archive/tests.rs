@@ -152,7 +152,7 @@ async fn a_verification_finds_every_missing_or_changed_segment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_was_reset_to_an_earlier_state_begins_a_new_epoch_of_the_archive() {
+async fn the_archive_begins_a_new_epoch_after_the_store_was_reset_to_an_earlier_state() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let store = Store::connect("mem://").await.expect("a store");

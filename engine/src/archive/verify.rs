@@ -132,7 +132,9 @@ pub async fn verify(
     }
     let text = serde_json::to_vec(&proof).map_err(Error::internal)?;
     if let Err(error) = bucket.put(&key(workspace_id), text.into()).await {
-        tracing::warn!(%error, cause = ?error, workspace = workspace_id, "could not record the verification");
+        tracing::warn!(
+            %error, cause = ?error, workspace = workspace_id, "could not record the verification of an archive"
+        );
     }
     Ok(proof)
 }

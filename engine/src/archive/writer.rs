@@ -95,7 +95,7 @@ impl ArchiveWriter {
                 Ok(None) => {}
                 Err(error) if log::is_damage(&error) => {
                     let key = segment.key(workspace_id);
-                    tracing::warn!(%error, cause = ?error, %key, "the last segment of an archive cannot be read");
+                    tracing::warn!(%error, cause = ?error, %key, "a segment at the end of an archive cannot be read");
                 }
                 Err(error) => return Err(error),
             }

@@ -80,6 +80,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The followers of one open workspace.
 pub struct Consumer {
+    workspace_id: Arc<str>,
     stop: Stop,
     slot: Arc<WorkerSlot>,
     tasks: [Background; 3],
@@ -89,6 +90,7 @@ pub struct Consumer {
 impl Consumer {
     pub fn start(state: Arc<State>, appender: Appender, slot: Arc<WorkerSlot>) -> Consumer {
         let (stop, stopped) = Stop::new();
+        let workspace_id = state.record.id.clone();
         let labels = Background::spawn(search::labels::follow(state.clone(), stopped.clone()));
         let vectors =
             Background::spawn(search::vectors::follow(state.clone(), appender.database().clone(), stopped.clone()));
@@ -112,7 +114,8 @@ impl Consumer {
         let graph = follow(state, GRAPH, FollowPause::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
             run_graph_step(&state, &appender, &slot).await
         });
-        Consumer { stop, slot: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
+        let tasks = [Background::spawn(nodes), Background::spawn(graph), labels];
+        Consumer { workspace_id, stop, slot: kept, tasks, vectors }
     }
 
     /// Gives the followers a short time to process the end of the log, then ends the followers and writes the
@@ -122,17 +125,22 @@ impl Consumer {
         // The embedding model may be slow. The next start embeds the labels that are left.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
+        let workspace = &*self.workspace_id;
         for mut task in self.tasks {
             match tokio::time::timeout_at(end, task.ended()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a task that processes the log did not end cleanly"),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, workspace, "a task that processes the log did not end cleanly")
+                }
                 // The follower is still waiting for a plugin. The next start repeats the uncommitted work.
                 Err(_) => task.abort(),
             }
         }
         match tokio::time::timeout_at(end, self.slot.write_checkpoint()).await {
             Ok(Ok(())) | Err(_) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "failed to write the position up to which the graph is built"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, workspace, "failed to write the position up to which the graph is built")
+            }
         }
     }
 }

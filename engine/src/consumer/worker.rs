@@ -273,7 +273,8 @@ impl Worker {
                 if let Some(mut facts) = received {
                     let events = std::mem::take(&mut facts.events);
                     if !events.is_empty() {
-                        let events = dispatch::derived_events(context, state.plugins.name(plugin), events);
+                        let (workspace, name) = (&*state.record.id, state.plugins.name(plugin));
+                        let events = dispatch::derived_events(workspace, context, name, events);
                         derived.push(DerivedEvents { plugin, context: context.clone(), events });
                     }
                     found.push((plugin, facts));

@@ -231,7 +231,7 @@ fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Resu
 }
 
 fn not_holder(task: &Task<'_>, act: Act) -> Error {
-    let message = if task.lease().is_some() { "another claim holds the task" } else { "the claim has ended" };
+    let message = if task.lease().is_some() { "another claim holds the task" } else { "no claim holds the task" };
     let mut error = conflict(ErrorCode::NotLeaseHolder, message.into(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("claimed_by", task.text(field::CLAIMED_BY).map(Value::from));
@@ -239,8 +239,8 @@ fn not_holder(task: &Task<'_>, act: Act) -> Error {
     error
 }
 
-fn not_assignee(task: &Task<'_>, act: Act) -> Error {
-    let mut error = conflict(ErrorCode::NotAssignee, "the task is assigned to another agent or user".into(), task, act);
+fn not_assignee(task: &Task<'_>, act: Act, message: &str) -> Error {
+    let mut error = conflict(ErrorCode::NotAssignee, message.to_owned(), task, act);
     if let Error::Conflict { details, .. } = &mut error {
         details.push("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
         details.push("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
@@ -269,7 +269,7 @@ fn claimed(
     let next = advance(task, act, Circumstances::default())?;
     let is_assigned = task.text(field::ASSIGNEE_TYPE).is_some();
     if is_assigned && task.assigned_agent() != Some(agent_id) {
-        return Err(not_assignee(task, act));
+        return Err(not_assignee(task, act, "the task is assigned to another agent or user"));
     }
     if !is_assigned && !may_replace_all(task, stamp) {
         let message = "a key that is bound to agents may claim only tasks of its agents, and unassigned tasks that \
@@ -315,7 +315,8 @@ fn message_event(
     };
     find_agent(view, agent_id)?;
     if holder(task).as_deref() != Some(agent_id) {
-        return Err(not_assignee(task, act));
+        let message = "the task is held by another agent, or is not assigned to the agent";
+        return Err(not_assignee(task, act, message));
     }
     let entry = message.entry(AuthorRole::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });
     let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];

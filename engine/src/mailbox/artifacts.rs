@@ -70,7 +70,7 @@ fn stored(
             || current.iter().any(|other| is_taken(other) && !is_replaced(other))
         {
             let name = entry.get("name").map(excerpt).unwrap_or_default();
-            let message = format!("another artifact of the task has the name {name}");
+            let message = format!("another artifact of the task or of the request has the name {name}");
             return Err(Error::invalid_at(format!("{}/name", next.at), message));
         }
         // Two versions that replace the same artifact would both be current and keep the effect. An approval would then

@@ -51,12 +51,19 @@ pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggreg
 
 /// Fails if an agent gets no work, because the agent is disabled or its plugin is not enabled.
 pub fn check_gets_work(plugins: &PluginHost, agent: &Aggregate) -> Result<()> {
-    let why = match is_disabled(agent) {
-        true => "the agent is disabled and gets no work",
-        false if plugins.gives_work_to(agent) => return Ok(()),
-        false => "the plugin that does the agent's work is not enabled, so the agent gets no work",
-    };
-    Err(Error::conflict(ErrorCode::AgentDisabled, why))
+    match reason_for_no_work(plugins, agent) {
+        None => Ok(()),
+        Some(reason) => Err(Error::conflict(ErrorCode::AgentDisabled, reason)),
+    }
+}
+
+/// Returns the reason why an agent gets no work, or `None` if the agent gets work.
+pub fn reason_for_no_work(plugins: &PluginHost, agent: &Aggregate) -> Option<&'static str> {
+    match is_disabled(agent) {
+        true => Some("the agent is disabled and gets no work"),
+        false if plugins.gives_work_to(agent) => None,
+        false => Some("the plugin that does the agent's work is not enabled, so the agent gets no work"),
+    }
 }
 
 /// Returns the status after an action. Fails if the action is not possible.

@@ -112,13 +112,14 @@ impl Renewals {
         Ok(())
     }
 
-    /// Writes waiting renewals until the task is aborted. Retries a failed write.
-    pub async fn keep_writing(&self) {
+    /// Writes waiting renewals until the task is aborted. Retries a failed write. `workspace` is the id of the
+    /// workspace, for the log.
+    pub async fn keep_writing(&self, workspace: &str) {
         loop {
             self.added.notified().await;
             tokio::time::sleep(GATHER).await;
             if let Err(error) = self.write().await {
-                tracing::warn!(%error, "failed to write renewed leases; will retry");
+                tracing::warn!(%error, workspace, "failed to write renewed leases; will retry");
                 self.added.notify_one();
             }
         }

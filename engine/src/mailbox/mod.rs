@@ -52,4 +52,4 @@ pub mod selection;
 pub mod superseded_output;
 pub mod timers;
 
-pub use decision::{add_deliverers, check_gets_work, find, signed};
+pub use decision::{add_deliverers, check_gets_work, find, reason_for_no_work, signed};

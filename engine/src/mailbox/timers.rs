@@ -50,6 +50,7 @@ const RECHECK_MS: i64 = 100;
 
 /// The running timers.
 pub struct Timers {
+    workspace_id: Arc<str>,
     stop: Stop,
     task: Background,
 }
@@ -57,14 +58,15 @@ pub struct Timers {
 impl Timers {
     pub fn start(state: Arc<State>, appender: Appender, members: Members, renewals: Arc<Renewals>) -> Timers {
         let (stop, stopped) = Stop::new();
-        Timers { stop, task: Background::spawn(run(state, appender, members, renewals, stopped)) }
+        let workspace_id = state.record.id.clone();
+        Timers { workspace_id, stop, task: Background::spawn(run(state, appender, members, renewals, stopped)) }
     }
 
     /// Stops the timers. Unfinished work is repeated at the next start.
     pub async fn stop(mut self) {
         self.stop.begin();
         if let Err(error) = self.task.ended().await {
-            tracing::error!(%error, "the timers of a workspace did not end cleanly");
+            tracing::error!(%error, workspace = %self.workspace_id, "the timers of a workspace did not end cleanly");
         }
     }
 }

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn into_json_converts_values_as_writing_and_reading_json_does() {
+    fn into_json_returns_the_same_values_as_writing_and_reading_json() {
         let list = Value::from(vec![Value::Date(0), Value::Double(f64::INFINITY), Value::Double(-0.0), Value::Int(1)]);
         let object = Object::from_iter([("a", list), ("b", Value::Null)]);
         let text = json::text(&Value::from(object.clone()));

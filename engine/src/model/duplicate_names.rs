@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_other_than_repeated_names_are_left_to_the_parser() {
+    fn malformed_json_is_not_reported_as_a_repeated_name() {
         assert_eq!(pointer(r#"{"a": 1, "a"#), None);
         assert_eq!(pointer(r#"{"a": }"#), None);
         assert_eq!(pointer(&"[".repeat(100_000)), None);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_values_are_shown_whole_and_long_ones_truncated() {
+    fn short_values_are_shown_whole_and_long_values_are_truncated() {
         assert_eq!(excerpt(&Value::from(vec![Value::Int(1), Value::from("é\"")])), r#"[1,"é\""]"#);
         let exact = "é".repeat(MAX_CHARS - 2);
         assert_eq!(excerpt(&Value::from(exact.as_str())), format!("\"{exact}\""));

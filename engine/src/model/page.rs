@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn slugs_of_docusaurus_are_below_the_folders_of_a_page() {
+    fn a_docusaurus_slug_is_an_address_below_the_folders_of_its_page() {
         let pages = [
             ("docs/intro.md", "/getting-started"),
             ("website/docs/01-guide/02-setup.md", "install"),

@@ -85,8 +85,14 @@ impl<'a> PayloadCheck<'a> {
             let place = ValueLocation::Field(&root, name);
             check_field_shape(name, value, definition, place, self.violations);
             if !self.accepts(name, definition) {
+                let (type_name, event_type) = (&definition.type_name, self.event_type);
+                let declared: Vec<&str> = definition.event_fields(event_type).take(MAX_CHARS).collect();
+                let added = match declared.is_empty() {
+                    true => String::new(),
+                    false => format!("; {event_type} also accepts {}", excerpt_of(declared.join(", "))),
+                };
                 let message =
-                    format!("the type '{}' has no such field; {}", definition.type_name, listed(definition.fields()));
+                    format!("the type '{type_name}' has no such field; {}{added}", listed(definition.fields()));
                 self.violations.add(place, message);
             }
             if let Some(field) = definition.field(name).filter(|_| is_field_name(name)) {
@@ -182,8 +188,10 @@ pub fn check_first(payload: &Object, state: &Object, definition: &Definition) ->
     if payload.contains(UNSET) {
         let removed = |field: &&Field| field.required && state.get(&field.name).is_none_or(Value::is_null);
         for field in definition.fields().iter().filter(removed) {
-            let message =
-                format!("the first event of an aggregate must not remove the required field '{}'", field.name);
+            let message = format!(
+                "an event that creates or restores an aggregate must not remove the required field '{}'",
+                field.name
+            );
             violations.add(format!("/payload/{UNSET}"), message);
         }
     }
@@ -310,7 +318,10 @@ impl PayloadCheck<'_> {
                 self.violations.add(at, message);
             }
             (Some(_), _) => {}
-            (None, _) => self.violations.add(at, format!("no aggregate{of_type} has the id '{id}'")),
+            (None, _) => {
+                let message = format!("expected the id of an aggregate{of_type}; '{id}' does not exist or is deleted");
+                self.violations.add(at, message);
+            }
         }
     }
 

@@ -258,7 +258,7 @@ fn a_prepared_pipeline_can_be_shared_between_threads() {
 }
 
 #[test]
-fn errors_contain_an_excerpt_of_a_computed_value() {
+fn errors_contain_at_most_an_excerpt_of_a_large_computed_value() {
     let doubled = |of: &str, join: &str| {
         format!(
             r#"{{"$reduce":{{"input":{{"$range":[0,18]}},"initialValue":{of},"in":{{"{join}":["$$value","$$value"]}}}}}}"#

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_arrives_during_a_catch_up_waits_for_its_end() {
+    fn progress_that_arrives_during_a_catch_up_waits_until_the_catch_up_ends() {
         let (catch_ups, id, now): (_, Arc<str>, _) = (CatchUps::default(), "a".into(), Instant::now());
         assert_eq!(catch_ups.begin(&id, now), None);
         catch_ups.add(&id, writes(1));

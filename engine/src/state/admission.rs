@@ -134,7 +134,7 @@ impl WaitGuard<'_> {
         let [of_workspace, of_key] = guard.0.map(|waiting| waiting.fetch_add(1, Ordering::AcqRel));
         if of_key >= MAX_CALLER_WAITING {
             return Err(Error::TooManyQueries(format!(
-                "the key has reached its limit of {MAX_CALLER_WAITING} waiting queries"
+                "the caller has reached the limit of {MAX_CALLER_WAITING} waiting queries"
             )));
         }
         if of_workspace >= MAX_WAITING && of_key > 0 {

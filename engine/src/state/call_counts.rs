@@ -45,12 +45,12 @@ impl CallCounts {
     }
 
     /// Stores the counts of this server, if other servers share the store and plugins were called. If storing fails,
-    /// the next call of this function stores these counts as well.
-    pub async fn store(&self, plugins: &PluginHost) {
+    /// logs the failure with `workspace`, and the next call of this function stores these counts as well.
+    pub async fn store(&self, workspace: &str, plugins: &PluginHost) {
         if let Some(peers) = &self.peers
             && let Err(error) = self.write(peers, plugins).await
         {
-            tracing::debug!(%error, "failed to store the counts of plugin calls");
+            tracing::debug!(%error, workspace, "failed to store the counts of plugin calls");
         }
     }
 

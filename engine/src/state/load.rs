@@ -49,12 +49,15 @@ mod tests;
 /// The upper bound of a version range that covers a whole stream.
 const LAST_VERSION: u64 = i64::MAX as u64;
 
-/// Reads the definitions made by clients. Logs the parts of stored definitions that cannot be used.
-async fn read_definitions(log: &DatabaseReader) -> Result<Vec<Definition>> {
+/// Reads the definitions made by clients in a workspace. Logs the parts of stored definitions that cannot be used.
+async fn read_definitions(log: &DatabaseReader, workspace: &str) -> Result<Vec<Definition>> {
     let stored = log.read_definitions().await?;
     for StoredDefinition { definition, left_out } in stored.iter().filter(|stored| !stored.left_out.is_empty()) {
         let left_out: Vec<String> = left_out.iter().map(|part| format!("{}: {}", part.pointer, part.message)).collect();
-        tracing::error!(name = %definition.type_name, ?left_out, "parts of a stored type definition cannot be used");
+        tracing::error!(
+            name = %definition.type_name, workspace, ?left_out,
+            "parts of a stored type definition cannot be used"
+        );
     }
     Ok(stored.into_iter().map(|stored| stored.definition).collect())
 }
@@ -78,9 +81,10 @@ impl State {
         // Reads the change counter before the definitions, so that the next check detects a change in between.
         let types_changed = db.types_changed().await?;
         let leadership = Leadership::new(record.id.clone(), db.clone(), peers.clone());
+        let types = Types::new(read_definitions(db, &record.id).await?);
         let state = State {
             record,
-            types: Types::new(read_definitions(db).await?),
+            types,
             feed_begin: db.feed_begin().await?,
             presence: Presence::new(db.clone(), peers.is_none()),
             db: db.reader(),
@@ -115,7 +119,7 @@ impl State {
     /// next check of the head detects their changes.
     async fn add_new_types(&self) -> Result<Arc<Definitions>> {
         if !self.is_exclusive() {
-            for definition in read_definitions(&self.db).await? {
+            for definition in read_definitions(&self.db, &self.record.id).await? {
                 if self.types.get(&definition.type_name).is_none() {
                     self.types.set(Arc::new(definition));
                 }
@@ -127,7 +131,7 @@ impl State {
     async fn load_states(&self) -> Result<()> {
         let mut definitions = self.types.all();
         let checkpoint = self.db.checkpoint(NODES).await?;
-        if let Some(observed) = self.db.read_observed().await? {
+        if let Some(observed) = self.db.read_observed(&self.record.id).await? {
             self.folded.observed.restore(&observed);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();

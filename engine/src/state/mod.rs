@@ -299,7 +299,7 @@ impl State {
 
     /// Returns the data that vectors are computed from.
     pub fn labelled(&self) -> VectorInput<'_> {
-        VectorInput { db: &self.db, folded: &self.folded, types: &self.types }
+        VectorInput { workspace: &self.record.id, db: &self.db, folded: &self.folded, types: &self.types }
     }
 
     /// Returns the approximate memory that the workspace takes, in bytes.

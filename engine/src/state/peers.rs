@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_of_a_workspace_are_merged() {
+    fn unreported_progress_of_a_workspace_is_merged() {
         let peers = Peers::new("s".into());
         assert!(peers.is_alive("s") && !peers.is_alive("t"));
         let at = |position, consumed| WorkspaceProgress { position, consumed, ..WorkspaceProgress::default() };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_between_two_beats_is_counted_once_even_before_it_ends() {
+    fn a_gap_between_two_beats_is_counted_before_the_second_beat_and_only_once() {
         let (peers, begin) = (Peers::new("s".into()), Instant::now());
         assert_eq!((peers.gaps(begin), peers.gap_age(begin)), (0, None));
         peers.set_alive(Vec::new(), begin);

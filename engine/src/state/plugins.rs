@@ -216,6 +216,7 @@ impl<T> IndexMut<PluginIndex> for PluginMap<T> {
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = text.unwrap_or_else(|| "the panic has no text".to_owned());
     Failure { kind: FailureKind::Panic, message: format!("the plugin panicked: {text}"), line: None, column: None }
 }

@@ -163,10 +163,13 @@ impl Presence {
         self.updated.notify_one();
     }
 
-    /// Writes waiting updates until the task is aborted. Retries a failed write after a growing delay.
-    pub async fn keep_writing(&self) {
+    /// Writes waiting updates until the task is aborted. Retries a failed write after a growing delay. The log names
+    /// the workspace of each failed write.
+    pub async fn keep_writing(&self, workspace: &str) {
         let delays = ExponentialBuilder::new().with_min_delay(GATHER).with_max_delay(MAX_RETRY_DELAY);
-        let warn = |error: &Error, _| tracing::warn!(%error, "failed to write the presence of agents; will retry");
+        let warn = |error: &Error, _| {
+            tracing::warn!(%error, workspace, "failed to write the presence of agents; will retry");
+        };
         loop {
             self.gathered().await;
             // The retries end only with a write that succeeds, because the number of attempts has no limit.
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn updates_that_could_not_be_written_are_written_again() {
+    async fn updates_that_could_not_be_written_are_written_by_a_later_attempt() {
         let store = Store::connect("mem://").await.expect("a store");
         let here = opened(&store).await;
         let agent: Arc<str> = "a".into();

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_read_size_grows_after_small_events_and_shrinks_after_a_large_event() {
+    fn the_number_of_events_per_read_grows_after_small_events_and_shrinks_after_a_large_event() {
         let mut stride = Stride::new(1_000);
         let mut strides = Vec::new();
         for bytes in [1, 1, 1, 1 << 20, 1, 1] {

@@ -29,6 +29,8 @@ const MIN_COSINE: f64 = 0.2;
 /// searched.
 #[derive(Clone, Copy)]
 pub struct VectorInput<'a> {
+    /// The id of the workspace, for the log.
+    pub workspace: &'a str,
     pub db: &'a DatabaseReader,
     pub folded: &'a FoldedStates,
     pub types: &'a Types,
@@ -177,12 +179,12 @@ impl Vectors {
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
         let vectors = vectors.map_err(|_| "the embedding of the query took too long")?.map_err(|failure| {
-            tracing::warn!(error = %failure, "failed to embed a query");
+            tracing::warn!(error = %failure, workspace = labelled.workspace, "failed to embed a query");
             "the query could not be embedded"
         })?;
         let Some(vector) = vectors.first() else { return Ok(Vec::new()) };
         let nearest = labelled.db.nearest(vector, most).await.map_err(|error| {
-            tracing::warn!(%error, "failed to search vectors");
+            tracing::warn!(%error, workspace = labelled.workspace, "failed to search vectors");
             "vectors could not be searched"
         })?;
         Ok(nearest.into_iter().filter(|(_, cosine)| *cosine >= MIN_COSINE).collect())

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_after_its_deadline_writes_nothing() {
+    async fn a_transaction_that_begins_after_its_deadline_writes_nothing() {
         let control = remote().await.control().await.expect("a database");
         let write = "BEGIN; UPSERT a:b SET c = 1 RETURN NONE; COMMIT;";
         control.query("DEFINE TABLE a SCHEMALESS", []).await.expect("a table");

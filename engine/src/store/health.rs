@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_commit_makes_the_store_unready_until_a_later_write_succeeds() {
+    fn the_probe_reports_the_last_outcome_until_the_outcome_is_too_old_and_then_writes() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
         let written = WriteOutcome { at: began, failure: None };
         let refusal = CommitRefusal { at: began + second, reason: "full".into() };

@@ -86,7 +86,7 @@ async fn fill_invitations(control: &Database) {
 }
 
 #[tokio::test]
-async fn owners_who_invite_at_the_same_time_stay_within_the_limit() {
+async fn invitations_that_two_owners_create_concurrently_stay_within_the_limit() {
     let control = with_member().await;
     let others = "CREATE workspace:w SET name = 'w', slug = 'w', owner_id = 'u', created_at = 1;
         CREATE $id SET workspace_id = 'w', user_id = 'v', role = 'owner', joined_at = 1";
@@ -100,7 +100,7 @@ async fn owners_who_invite_at_the_same_time_stay_within_the_limit() {
 }
 
 #[tokio::test]
-async fn a_workspace_with_1000_invitations_can_change_an_invitation_but_not_add_another() {
+async fn at_the_limit_an_invitation_can_be_changed_but_not_created_until_an_invitation_expires() {
     let control = with_member().await;
     let write = async |id: &str, created_at, expires_at| {
         control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")

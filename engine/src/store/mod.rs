@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_url_with_another_scheme_is_rejected() {
+    async fn a_store_url_without_a_supported_scheme_is_rejected() {
         for url in ["", "data/db", "surrealkv:data/db", "http://127.0.0.1:8000", "postgres://localhost/db"] {
             let refused = Store::connect(url).await.err().expect("refused").to_string();
             assert!(refused.contains("expected surrealkv://PATH") && refused.contains(url), "{refused}");

@@ -68,7 +68,7 @@ impl AgentChange {
         if let Some(name) = &self.name
             && !(1..=MAX_NAME).contains(&name.trim().chars().count())
         {
-            refuse("/name".into(), format!("expected 1 to {MAX_NAME} characters"));
+            refuse("/name".into(), format!("expected 1 to {MAX_NAME} characters, not only white space"));
         }
         if self.description.as_ref().is_some_and(|text| text.chars().count() > MAX_DESCRIPTION) {
             refuse("/description".into(), format!("expected at most {MAX_DESCRIPTION} characters"));
@@ -92,7 +92,7 @@ impl AgentChange {
             }
         }
         if self.successor.is_some() && self.is_disabled != Some(true) {
-            let message = "allowed only with the status disabled".into();
+            let message = "allowed only if the request sets `status` to `disabled`".into();
             wrong.push(Violation { pointer: "/reassign_to".into(), message });
         }
         if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
@@ -193,7 +193,7 @@ impl Writer {
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
         let deleted = Operation::change(self, (AGENT, id), expected, DELETED, 0, move |view, agent| {
             if agent::plugin_of(agent).is_some_and(|plugin| view.plugins().has_agent(plugin)) {
-                let message = "an agent whose work a plugin does cannot be deleted; disable the agent instead";
+                let message = "an agent whose work an enabled plugin does cannot be deleted; disable the agent instead";
                 return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             Ok(Some(payload.clone()))
@@ -203,7 +203,10 @@ impl Writer {
         let state = self.context.state();
         // The agent is already deleted. The next start retries the removal of the presence.
         if let Err(error) = state.presence.forget(&[deleted.id.text()]).await {
-            tracing::debug!(%error, agent = %deleted.id, "failed to remove the presence of a deleted agent");
+            tracing::debug!(
+                %error, workspace = %state.record.id, agent = %deleted.id,
+                "failed to remove the presence of a deleted agent"
+            );
         }
         Ok(())
     }
@@ -214,7 +217,8 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
     let Some(key) = payload.get(NAME_KEY).and_then(Value::as_str) else { return Ok(()) };
     match view.by_slug(AGENT, None, key) {
         Some(other) if other.id.as_str() != own_id => {
-            Err(Error::conflict(ErrorCode::NameTaken, format!("another agent already has the name '{key}'")))
+            let message = format!("another agent already has the name '{key}', regardless of upper and lower case");
+            Err(Error::conflict(ErrorCode::NameTaken, message))
         }
         _ => Ok(()),
     }

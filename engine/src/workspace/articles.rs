@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_an_article_counts_all_its_fields() {
+    fn the_size_of_a_new_or_changed_article_includes_all_its_fields() {
         let text = |bytes: usize| Some("x".repeat(bytes));
         let tags = || Some(vec!["x".repeat(40); 25]);
         let new = NewArticle {

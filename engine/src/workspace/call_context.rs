@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn entering_requires_the_scopes_of_the_handle() {
+    async fn entering_a_workspace_requires_the_scopes_and_the_role_of_the_handle() {
         let engine = engine().await;
         let all = owner(&engine).await;
         let only = |scope: Scope| Caller { scopes: [scope].into(), ..all.clone() };

@@ -174,7 +174,7 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
         return Err(Error::SubscriptionRequired { required: unpaid });
     }
     if name.is_empty() || name.chars().count() > 200 {
-        return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
+        return Err(Error::invalid_at("/name", "expected 1 to 200 characters, not only white space"));
     }
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Error::invalid_at("/expires_at", "expected a time in the future"));
@@ -204,7 +204,7 @@ fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_al
         return Err(Error::ScopesLacking { lacking });
     }
     if caller.is_outlived_by(expires_at) {
-        let message = "a key cannot create or revoke a key with a later expiry time".to_owned();
+        let message = "a key cannot create, rotate or revoke a key that expires later or never".to_owned();
         return Err(Error::Forbidden { code: ErrorCode::OutlivesCaller, message });
     }
     Ok(())

@@ -88,7 +88,8 @@ impl CallContext {
 
 fn check(device: &Device) -> Result<()> {
     if device.instance_id.trim().is_empty() || device.instance_id.chars().count() > MAX_CHARACTERS {
-        return Err(Error::invalid_at("/instanceId", format!("expected 1 to {MAX_CHARACTERS} characters")));
+        let message = format!("expected 1 to {MAX_CHARACTERS} characters, not only white space");
+        return Err(Error::invalid_at("/instanceId", message));
     }
     let fields = [("/name", &device.name), ("/platform", &device.platform), ("/app_version", &device.app_version)];
     for (pointer, text) in fields {

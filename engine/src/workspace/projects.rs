@@ -34,7 +34,7 @@ impl Writer {
     pub async fn create_project(&self, new: NewProject) -> Result<(Arc<Aggregate>, bool)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.chars().count() > 200 {
-            return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
+            return Err(Error::invalid_at("/name", "expected 1 to 200 characters, not only white space"));
         }
         let slug = match new.slug {
             Some(slug) => check_slug(slug)?,

@@ -166,7 +166,7 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     if caller.agents().is_some() && !R::IS_FOR_AGENTS {
         return Err(Error::forbidden(
             ErrorCode::AgentKey,
-            "a key that is bound to agents can only read, and work on the tasks of its agents",
+            "a key that is bound to agents can only read, work on the tasks of its agents, and revoke itself",
         ));
     }
     let unpaid = caller.unpaid(&held);

@@ -65,7 +65,7 @@ impl Runtime {
         let consumer = Consumer::start(state.clone(), appender.clone(), worker_slot.clone());
         let renewals = Arc::new(Renewals::new(db.clone(), state.is_exclusive()));
         let timers = Timers::start(state.clone(), appender.clone(), members, renewals.clone());
-        let renewing = renewals.clone();
+        let (renewing, workspace_id) = (renewals.clone(), state.record.id.clone());
         let loaded = state.clone();
         // Nothing waits for this task: if a list needs the columns before this task ends, the list builds them.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
@@ -78,7 +78,7 @@ impl Runtime {
             operations: Operations::default(),
             turns: Arc::default(),
             renewals,
-            renewing: Background::spawn(async move { renewing.keep_writing().await }),
+            renewing: Background::spawn(async move { renewing.keep_writing(&workspace_id).await }),
             forgetting: Background::spawn(responses::keep_forgetting(state.clone(), db.clone())),
             attending: Background::spawn(keep_writing_presence(state.clone())),
             clearing: Background::spawn(keep_clearing(state.clone(), db)),
@@ -134,7 +134,7 @@ async fn keep_writing_presence(state: Arc<State>) {
     if let Err(error) = forget_absent(&state).await {
         tracing::debug!(%error, workspace = %state.record.id, "failed to remove the presence of deleted agents");
     }
-    state.presence.keep_writing().await;
+    state.presence.keep_writing(&state.record.id).await;
 }
 
 /// Removes the presence of deleted agents. Such presence remains if its removal failed when the agent was deleted.

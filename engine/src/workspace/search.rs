@@ -86,7 +86,8 @@ impl Reader {
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
         if search.query.trim().is_empty() || characters > MAX_QUERY {
-            return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
+            let message = format!("expected 1 to {MAX_QUERY} characters, not only white space");
+            return Err(Error::invalid_at("/query", message));
         }
         self.context.refresh_graph().await?;
         let filter = SearchFilter {

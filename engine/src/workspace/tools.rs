@@ -53,7 +53,7 @@ impl Reader {
         };
         let call = Arc::new(ToolCallInput { arguments, rows, now_ms: state.clock.now_ms() });
         let called = state.plugins.call_version(plugin, &version, call, run_tool).await;
-        state.call_counts.store(&state.plugins).await;
+        state.call_counts.store(&state.record.id, &state.plugins).await;
         called.map(|done| done.value).map_err(|failure| match failure.kind {
             FailureKind::Panic => Error::internal(failure),
             _ => {

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_rendered() {
+    fn deeply_nested_markdown_is_rendered() {
         assert!(rendered(&">".repeat(100_000)).len() > 100_000);
         assert!(rendered(&"[".repeat(100_000)).len() > 100_000);
     }

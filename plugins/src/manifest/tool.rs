@@ -97,7 +97,7 @@ impl ManifestFile<'_> {
         arguments(&pipeline, &mut named);
         match named.into_iter().find(|name| !known.is_some_and(|known| known.contains(name))) {
             Some(unknown) => {
-                let message = format!("the pipeline uses the argument '{unknown}', which is not in the schema");
+                let message = format!("the pipeline uses the argument '{unknown}', which is not in [tool.input]");
                 Err(self.at(at, message))
             }
             None => Ok(pipeline),

@@ -123,7 +123,7 @@ fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
 }
 
 #[test]
-fn an_invalid_model_is_rejected_with_the_faulty_file() {
+fn the_error_about_an_invalid_model_names_the_faulty_file() {
     for file in ["config.json", "tokenizer.json", "model.safetensors"] {
         let missing = folder(SEED);
         std::fs::remove_file(missing.path().join(file)).expect("removed");

@@ -140,16 +140,17 @@ pub fn stream_of_feed<T: Type>(
     live: LiveContext,
 ) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
-    let pages = stream::unfold(Some((feed, permit)), move |reading| async move {
-        let (mut feed, permit) = reading?;
+    let workspace = listener.record().id.clone();
+    let pages = stream::unfold(Some((feed, permit, workspace)), move |reading| async move {
+        let (mut feed, permit, workspace) = reading?;
         match feed.wait(limit, KEEP_ALIVE).await {
             Ok(mut page) => {
                 let is_last = feed.has_ended() && ends(&mut page.items);
-                Some((page.items, (!is_last).then_some((feed, permit))))
+                Some((page.items, (!is_last).then_some((feed, permit, workspace))))
             }
             // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
-                tracing::warn!(%error, "the feed of an agent could not be read; the stream ends");
+                tracing::warn!(%error, %workspace, "the feed of an agent could not be read; the stream ends");
                 None
             }
         }

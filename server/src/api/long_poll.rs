@@ -43,7 +43,9 @@ impl LiveContext {
     ) -> Result<T, Error> {
         tokio::select! {
             page = page => page,
-            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
+            () = grant.ended(), if !wait.is_zero() => Err(Error::Unauthenticated(
+                "the key or token was revoked or has expired, or the user has left the workspace or has another role",
+            )),
             () = self.shutdown.clone().begun() => page_now.await,
         }
     }

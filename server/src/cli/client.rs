@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_shows_message_status_code_and_request() {
+    fn the_text_of_a_rejection_has_the_message_http_status_error_code_and_request_id() {
         let body = serde_json::json!({"error": "no such project", "code": "invalid", "request_id": "r-1"});
         let status = StatusCode::BAD_REQUEST;
         let refusal = ErrorReply { status, message: "no such project".into(), body, retry_after: None };

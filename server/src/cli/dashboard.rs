@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_link_has_the_scopes_of_the_token() {
+    async fn the_link_has_the_scopes_and_the_expiration_time_of_the_token() {
         let stub = Stub::start(|request| match request.target.as_str() {
             "/api/v1/keys/self" => (200, "", json!({"scopes": ["api:read"], "expires_at": "2026-01-01T00:00:00.000Z"})),
             _ => (201, "", json!({"code": "sic_1"})),

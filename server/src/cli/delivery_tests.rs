@@ -155,7 +155,7 @@ async fn export(stub: &Stub, selection: &ExportSelection, file: &std::path::Path
 }
 
 #[tokio::test]
-async fn an_export_can_be_imported_elsewhere() {
+async fn an_export_can_be_imported_into_another_server() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     import_text(&stub.client(), lines(7)).await.expect("imported");

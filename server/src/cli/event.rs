@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excessively_nested_payload_is_an_error() {
+    fn an_excessively_nested_payload_is_rejected() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let line = format!(r#"{{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{deep}}}"#);
         let outcome = PortableEvent::parse(&line).and_then(|mut event| LineIds::default().assign(&mut event));

@@ -73,7 +73,7 @@ impl LineInput {
                 return Ok(None);
             }
             if length as u64 == MAX_LINE_BYTES && !self.line.ends_with(b"\n") {
-                bail!("line {number} is longer than {} MiB", MAX_LINE_BYTES >> 20);
+                bail!("line {number} is too long; expected less than {} MiB", MAX_LINE_BYTES >> 20);
             }
             if !self.line.trim_ascii().is_empty() {
                 break;

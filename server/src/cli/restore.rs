@@ -138,7 +138,8 @@ impl ArchiveRestore {
         }
         self.check_end(id, position, epoch).await?;
         let record = new_record(id, known);
-        let key = self.engine.restore_workspace(&record, true).await.context("the workspace cannot be created")?;
+        let created = self.engine.restore_workspace(&record, true).await;
+        let key = created.with_context(|| format!("the workspace {} cannot be created", record.id))?;
         if let Some(key) = key {
             print_line(&format!("owner key of workspace {} (shown once): {key}", record.id))?;
         }
@@ -156,7 +157,9 @@ impl ArchiveRestore {
                 _ => self.archive.describe_epoch(id, epoch).await.context("the archive cannot be read")?,
             };
             let newest = found.epoch;
-            found = older.with_context(|| format!("the archive contains no epoch {epoch}; expected 1 to {newest}"))?;
+            found = older.with_context(|| {
+                format!("the archive contains no epoch {epoch} of workspace '{id}'; the newest epoch is {newest}")
+            })?;
         }
         if let Some(position) = position.filter(|position| *position > found.position) {
             bail!("epoch {} ends at position {}, before position {position}", found.epoch, found.position);

@@ -171,10 +171,11 @@ fn insert(settings: &mut Table, path: &[&str], value: Value) -> anyhow::Result<(
     let mut table = settings;
     for part in above {
         let entry = table.entry((*part).to_owned()).or_insert_with(|| Value::Table(Table::new()));
-        table = entry.as_table_mut().context("another variable sets the whole list")?;
+        table = entry.as_table_mut().context("another variable sets the whole list or table")?;
     }
     match table.insert((*last).to_owned(), value) {
         None => Ok(()),
+        Some(Value::Table(_)) => bail!("another variable sets a part of the same list or table"),
         Some(_) => bail!("another variable sets the same setting"),
     }
 }

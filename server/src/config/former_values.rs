@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_about_a_former_name_states_whether_it_comes_from_the_environment() {
+    fn a_warning_states_whether_a_former_name_comes_from_the_environment() {
         let file = text_layer("[store]\npulse = \"1 s\"\n[log]\naccess = true\n").expect("TOML");
         let variable = |name: &str, value: &str| (format!("FOLDWORK_{name}"), value.to_owned());
         let variables = [variable("HTTP__STOP_DELAY_S", "7"), variable("PLANS__DEFAULT", "unlimited")];

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_contains_its_addresses() {
+    fn a_network_contains_only_addresses_with_its_prefix() {
         let network = |text: &str| Network::try_from(text.to_owned());
         let contains = |text: &str, address: &str| {
             network(text).expect("a network").contains(address.parse().expect("an address"))

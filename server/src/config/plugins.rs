@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_plugins_combine_with_common_settings() {
+    fn the_plugins_section_has_common_settings_and_a_table_for_each_plugin() {
         let text = "enabled = [\"linker\"]\ndeadline = \"7 ms\"\n[plugins.linker]\nkind = \"cites\"\n";
         let plugins = parsed(text).expect("settings");
         assert_eq!(plugins.enabled, ["linker"]);

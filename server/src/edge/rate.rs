@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_one_client_are_grouped() {
+    fn addresses_of_one_network_are_grouped() {
         let group = |text: &str| neighbors(text.parse().expect("an address")).to_string();
         assert_eq!(group("192.0.2.7"), "192.0.2.0");
         assert_eq!(group("2001:db8:1:2::"), "2001:db8:1::");

@@ -19,8 +19,9 @@ const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 
 /// Returns the client's credential from the query, the subprotocols or the headers of the request.
 pub fn credential(request: &Request) -> Result<String, Error> {
-    const NONE: Error =
-        Error::Unauthenticated("a credential is required: apikey in the query, x-api-key or a bearer token");
+    const NONE: Error = Error::Unauthenticated(
+        "a credential is required: apikey in the query or a header, x-api-key, a bearer token or a subprotocol",
+    );
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
     // Requests other than socket upgrades may send the credential in the header `apikey`.
@@ -29,7 +30,7 @@ pub fn credential(request: &Request) -> Result<String, Error> {
     let found = header.or_else(query).or_else(authorization).or_else(own_header).or_else(|| protocol_token(request));
     let credential = found.ok_or(NONE)?;
     if credential.len() > MAX_CREDENTIAL {
-        return Err(Error::Unauthenticated("the credential is invalid"));
+        return Err(Error::Unauthenticated("the credential is longer than 16 KiB"));
     }
     Ok(credential)
 }
@@ -38,7 +39,7 @@ pub fn credential(request: &Request) -> Result<String, Error> {
 pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
-        let message = "unsupported serializer: vsn must be 1.0.0 or 2.0.0";
+        let message = "unsupported serializer: vsn must be a version 1 or 2, such as 2.0.0";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnsupportedVersion, message)
     };
     ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_credential_comes_from_the_first_place_that_has_one() {
+    fn the_credential_comes_from_the_first_part_of_the_request_that_has_a_credential() {
         let protocols = ("sec-websocket-protocol", "phoenix, base64url.bearer.phx.cHJvdG9jb2w");
         let all = [("x-api-key", "header"), ("authorization", "Bearer bearer"), protocols];
         let found = |query: &str, headers: &[(&'static str, &str)]| credential(&request(query, headers)).ok();

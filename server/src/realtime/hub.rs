@@ -121,7 +121,8 @@ impl Hubs {
         }
         let feed = listener.feed_of_all().await?;
         let mut entries = self.entries();
-        let entry = entries.entry(workspace.clone()).or_insert_with(|| HubEntry { hub: Hub::start(feed), sockets: 0 });
+        let start = || HubEntry { hub: Hub::start(workspace.clone(), feed), sockets: 0 };
+        let entry = entries.entry(workspace.clone()).or_insert_with(start);
         entry.sockets += 1;
         Ok(guard(entry.hub.clone()))
     }
@@ -146,7 +147,7 @@ impl Drop for HubGuard {
 
 impl Hub {
     /// Starts a hub that follows the log from the feed's position.
-    fn start(feed: Feed) -> Arc<Hub> {
+    fn start(workspace: Arc<str>, feed: Feed) -> Arc<Hub> {
         let channels = Channels { position: feed.position(), ..Channels::default() };
         let hub = Arc::new(Hub {
             channels: Mutex::new(channels),
@@ -154,7 +155,7 @@ impl Hub {
             readers: Semaphore::new(MAX_READERS),
             follower: Mutex::default(),
         });
-        let follower = tokio::spawn(follow(hub.clone(), feed)).abort_handle();
+        let follower = tokio::spawn(follow(hub.clone(), workspace, feed)).abort_handle();
         *hub.follower.lock() = Some(follower);
         hub
     }
@@ -279,12 +280,12 @@ impl HubChannel {
 }
 
 /// Sends the events of the log to the live members until the hub stops.
-async fn follow(hub: Arc<Hub>, mut feed: Feed) {
+async fn follow(hub: Arc<Hub>, workspace: Arc<str>, mut feed: Feed) {
     loop {
         match feed.wait(PAGE, WAIT).await {
             Ok(page) => hub.route(page.items, page.position),
             Err(error) => {
-                tracing::warn!(%error, "the log cannot be read for the sockets of a workspace");
+                tracing::warn!(%error, %workspace, "the log cannot be read for the sockets of a workspace");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }

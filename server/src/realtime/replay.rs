@@ -69,7 +69,8 @@ impl JoiningMember {
     }
 
     async fn pause(&self, error: &Error) {
-        tracing::warn!(%error, agent = %self.agent.id, "the missed events of an agent cannot be read");
+        let (workspace, agent) = (&self.listener.record().id, &self.agent.id);
+        tracing::warn!(%error, %workspace, %agent, "the missed events of an agent cannot be read");
         tokio::time::sleep(RETRY_DELAY).await;
     }
 

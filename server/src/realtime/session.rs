@@ -214,7 +214,7 @@ impl SocketSession {
         match self.listener.agent(id).await {
             Ok(agent) => Ok((agent, join.config)),
             Err(Error::NotFound { .. }) => Err(unauthorized()),
-            Err(error) => Err(unavailable(&error)),
+            Err(error) => Err(unavailable(&self.listener, &error)),
         }
     }
 
@@ -224,7 +224,7 @@ impl SocketSession {
         match self.listener.reached(after).await {
             Ok(_) => Ok(()),
             Err(error @ Error::Invalid { .. }) => Err(format!("PositionBeyondHead: {error}")),
-            Err(error) => Err(unavailable(&error)),
+            Err(error) => Err(unavailable(&self.listener, &error)),
         }
     }
 
@@ -340,7 +340,8 @@ impl SocketSession {
             Err(error @ Error::Forbidden { .. }) => channel.line.error(reference, &format!("Unauthorized: {error}")),
             Err(error @ Error::Invalid { .. }) => channel.line.error(reference, &format!("InvalidPayload: {error}")),
             Err(error) => {
-                tracing::warn!(%error, agent = %channel.agent.id, "an acknowledgement cannot be stored");
+                let (workspace, agent) = (&self.listener.record().id, &channel.agent.id);
+                tracing::warn!(%error, %workspace, %agent, "an acknowledgement cannot be stored");
                 channel.line.error(reference, "Unavailable: try again");
             }
         }
@@ -348,8 +349,8 @@ impl SocketSession {
 }
 
 /// Logs the error that prevented a client from joining a channel, and returns the error message for the client.
-fn unavailable(error: &Error) -> String {
-    tracing::warn!(%error, "failed to join a channel");
+fn unavailable(listener: &Listener, error: &Error) -> String {
+    tracing::warn!(%error, workspace = %listener.record().id, "failed to join a channel");
     "Unavailable: try again".into()
 }
 

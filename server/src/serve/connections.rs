@@ -88,7 +88,7 @@ impl ConnectionServer {
                         let socket = Socket::new(stream, serving.stalled, permit);
                         open.spawn(serve(serving.clone(), socket, from, shutdown.clone()));
                     }
-                    Err(refusal) => refuse(stream, refusal),
+                    Err(refusal) => refuse(stream, from, refusal),
                 },
             }
         }
@@ -224,7 +224,7 @@ impl Drop for ConnectionPermit {
 }
 
 /// Sends an error response and closes the connection, without waiting for the peer.
-fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
+fn refuse(stream: TcpStream, from: SocketAddr, refusal: ConnectionRefusal) {
     let (status, code, reason, message) = match refusal {
         ConnectionRefusal::Full => (
             "503 Service Unavailable",
@@ -240,7 +240,7 @@ fn refuse(stream: TcpStream, refusal: ConnectionRefusal) {
         ),
     };
     REJECTIONS.add(&reason, 1);
-    tracing::debug!(status, "a connection was rejected");
+    tracing::debug!(status, %from, "a connection was rejected");
     let id = uuid::Uuid::now_v7();
     let body = format!(r#"{{"error":"{message}","code":"{code}","request_id":"{id}"}}"#);
     let response = format!(

@@ -114,7 +114,7 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
         if let Some(content_type) = request.content_type()
             && !<Self as Payload>::check_content_type(content_type)
         {
-            let message = "the content type must be application/json";
+            let message = "the content type must be application/json or application/*+json";
             return Err(
                 ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, message).into()
             );

@@ -190,7 +190,7 @@ fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>
 /// a group.
 fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<StepChoice>, Error> {
     match (ids, group) {
-        (Some(_), Some(_)) => Err(Error::invalid("expected either ids or group, not both")),
+        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of ids and group")),
         (Some(ids), None) => step_ids(ids, "/ids").map(StepChoice::Ids).map(Some),
         (None, Some(GroupName { plugin, hook, kind, line })) => {
             let text = |text: &String| Arc::from(text.as_str());

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_the_pointer_of_its_field() {
+    fn the_error_about_a_field_has_the_json_pointer_of_the_field() {
         let wrong = field(Value::Int(1)).text().expect_err("a number");
         assert!(matches!(wrong, Error::Invalid { violations, .. } if violations[0].pointer == "/reason"));
     }

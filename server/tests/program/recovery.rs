@@ -26,7 +26,7 @@ fn opens(program: &Program, key: &str) -> bool {
 }
 
 #[test]
-fn an_export_does_not_create_a_store_that_does_not_exist() {
+fn an_export_without_a_store_fails_and_creates_no_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = output(&mut foldwork(folder.path(), &["export", "--offline", "--output", "all.ndjson"]));
     assert_eq!(refused.status.code(), Some(1));
@@ -35,7 +35,7 @@ fn an_export_does_not_create_a_store_that_does_not_exist() {
 }
 
 #[test]
-fn a_reset_requires_a_stopped_server_and_creates_an_owner_key() {
+fn a_key_reset_requires_a_stopped_server_and_creates_an_owner_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = reset(folder.path(), &[]);
     assert_eq!(none.status.code(), Some(1));
@@ -47,7 +47,8 @@ fn a_reset_requires_a_stopped_server_and_creates_an_owner_key() {
     assert!(opens(&program, &key('1')));
     let refused = reset(folder.path(), &[]);
     assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(1), String::new()));
-    assert!(text(&refused.stderr).contains("a server has the store open; stop the server first"));
+    let expected = "another process, such as a server, has the store open; stop the other process first";
+    assert!(text(&refused.stderr).contains(expected));
     program.terminate();
     assert_eq!(program.ended().code(), Some(0));
 

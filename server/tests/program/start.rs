@@ -3,7 +3,7 @@
 use crate::process::{Program, foldwork, key, output, text};
 
 #[test]
-fn a_start_logs_the_location_of_the_data_and_variables_without_effect() {
+fn a_start_logs_variables_without_effect_and_the_location_of_the_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let here = folder.path().canonicalize().expect("a path");
     let start = |bootstrap: char| {

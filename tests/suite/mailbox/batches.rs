@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::board::{DRAFTER, get, post, request_with, server, task};
 
 #[tokio::test]
-async fn an_action_returns_the_task_after_its_own_event() {
+async fn an_action_on_a_task_returns_the_task_after_this_action() {
     let server = server().await;
     let actions = [
         ("claim", "task.claimed", json!({"agent_id": DRAFTER})),

@@ -41,7 +41,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_cannot_claim_a_task_that_waits_for_a_decision() {
+async fn an_agent_cannot_replace_the_output_of_a_person_or_skip_its_review() {
     let bench = Bench::start().await;
     joined(&bench.server, "bob", Role::Editor).await;
     let token = bench.server.key("bob").expect("a token");

@@ -18,7 +18,7 @@ fn code(answer: &Answer) -> (u16, &str) {
 }
 
 #[tokio::test]
-async fn a_full_task_takes_new_versions_but_no_further_artifacts() {
+async fn a_full_task_accepts_new_versions_but_no_further_artifacts() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
@@ -76,7 +76,7 @@ fn with_agent(mut artifact: Value) -> Value {
 }
 
 #[tokio::test]
-async fn effects_on_one_aggregate_show_the_changes_since_their_own_versions() {
+async fn effects_on_one_aggregate_show_the_changes_since_their_expected_versions() {
     let server = server().await;
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     for text in ["one", "two", "three"] {

@@ -121,7 +121,7 @@ async fn key_of_bob(server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_has_a_limited_number_of_deliverers_and_none_may_approve_the_task() {
+async fn a_task_has_a_limited_number_of_deliverers_and_no_deliverer_may_approve_the_task() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let first = key(&server, &owner, json!({})).await;
@@ -165,7 +165,7 @@ async fn a_key_of_an_agent_can_revoke_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_review_may_require_a_role() {
+async fn users_without_the_required_role_cannot_decide_on_a_review() {
     let server = server().await;
     let body = json!({"title": "Sign it", "metadata": {"review": {"required_role": "owner"}}});
     let (status, task) = post(&server, "/mailbox", &body).await;

@@ -331,25 +331,25 @@ async fn approve_own_output(pair: &Pair) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_approvals_wins() {
+async fn only_one_of_two_concurrent_approvals_succeeds() {
     approve_against(&Pair::of_one_server(OwnDeliveries::Decided).await, APPROVE).await;
     approve_against(&Pair::of_two_servers(OwnDeliveries::Decided).await, APPROVE).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn either_an_approval_or_a_rejection_wins() {
+async fn either_an_approval_or_a_concurrent_rejection_succeeds() {
     approve_against(&Pair::of_one_server(OwnDeliveries::Decided).await, TaskCommand::Reject { reason: None }).await;
     approve_against(&Pair::of_two_servers(OwnDeliveries::Decided).await, TaskCommand::Reject { reason: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_claims_wins() {
+async fn only_one_of_two_concurrent_claims_succeeds() {
     claim_against_claim(&Pair::of_one_server(OwnDeliveries::Decided).await).await;
     claim_against_claim(&Pair::of_two_servers(OwnDeliveries::Decided).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn either_a_completion_or_the_end_of_the_lease_wins() {
+async fn either_a_completion_or_the_concurrent_end_of_the_lease_takes_effect() {
     complete_against_the_end_of_the_lease(&Pair::of_one_server(OwnDeliveries::Decided).await).await;
     complete_against_the_end_of_the_lease(&Pair::of_two_servers(OwnDeliveries::Decided).await).await;
 }

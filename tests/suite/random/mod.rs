@@ -186,7 +186,7 @@ async fn queries_over_many_segments_return_the_same_rows_with_and_without_column
 }
 
 #[test]
-fn any_json_returns_rows_or_an_error() {
+fn a_query_with_any_json_returns_rows_or_an_error() {
     let runtime = Runtime::new().expect("a runtime");
     let server = runtime.block_on(Server::start()).expect("a server");
     let workspace = runtime.block_on(server.workspace("owner")).expect("a workspace");

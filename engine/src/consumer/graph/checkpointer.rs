@@ -166,7 +166,7 @@ impl Checkpointer {
     /// Stores the counts of plugin calls, then publishes the position to waiting tasks and other servers. The published
     /// position never goes back: a worker that resumes at an earlier position repeats only events that changed nothing.
     async fn publish(&self) {
-        self.state.call_counts.store(&self.state.plugins).await;
+        self.state.call_counts.store(&self.state.record.id, &self.state.plugins).await;
         let (position, writes) = (self.checkpoint.position, self.checkpoint.writes);
         self.state.graph_progress.advance(position);
         self.state.report(WorkspaceProgress { writes, consumed: position, ..WorkspaceProgress::default() });

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aggregate_that_fails_repeatedly_counts_once() {
+    fn repeated_failures_for_one_aggregate_count_once() {
         let mut circuit = Circuit::default();
         for _ in 0..100 {
             assert_eq!(fails(&mut circuit, 0..4), [false; 4]);

@@ -37,10 +37,18 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 }
 
 /// Returns the events that a plugin's facts request. Returns no events if the chain of derived events has reached its
-/// maximum length.
-pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
+/// maximum length. `workspace` is the id of the workspace, for the log.
+pub fn derived_events(
+    workspace: &str,
+    context: &EventContext,
+    plugin: &Arc<str>,
+    facts: Vec<EventFact>,
+) -> Vec<NewEvent> {
     if depth_of(&context.event) >= MAX_DEPTH && !facts.is_empty() {
-        tracing::warn!(%plugin, event = %context.event.event_id, "cut a chain of derived events at its maximum length");
+        tracing::warn!(
+            workspace, %plugin, event = %context.event.event_id,
+            "cut a chain of derived events at its maximum length"
+        );
         return Vec::new();
     }
     let derive = |(number, fact): (usize, EventFact)| NewEvent {
@@ -209,7 +217,8 @@ impl Dispatcher {
         }
         match result {
             Err(Error::Conflict { code: ErrorCode::AggregateDeleted, .. }) => {
-                tracing::debug!(%plugin, "dropped the plugin's events for a deleted aggregate");
+                let workspace = self.appender.workspace_id();
+                tracing::debug!(workspace, %plugin, "dropped the plugin's events for a deleted aggregate");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),
@@ -238,7 +247,10 @@ impl Dispatcher {
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: ErrorCode::TaskStateConflict, .. } | Error::NotFound { .. })) => {
-                tracing::info!(%plugin, reason = %error, "dropped an answer that came too late for its task");
+                let workspace = self.appender.workspace_id();
+                tracing::info!(
+                    workspace, %plugin, reason = %error, "dropped an answer that came too late for its task"
+                );
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),

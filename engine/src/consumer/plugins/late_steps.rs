@@ -252,7 +252,8 @@ impl LateStep<'_> {
             Ok(facts) => facts,
             Err(failure) => return Ok(Err(failure)),
         };
-        let events = dispatch::derived_events(context, name, std::mem::take(&mut facts.events));
+        let workspace = &*worker.state.record.id;
+        let events = dispatch::derived_events(workspace, context, name, std::mem::take(&mut facts.events));
         if let Err(failure) = worker.dispatcher.append(name, events).await? {
             return Ok(Err(failure));
         }

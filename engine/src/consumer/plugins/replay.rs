@@ -235,7 +235,8 @@ impl PluginReplay<'_> {
                     continue;
                 }
             };
-            let events = dispatch::derived_events(&context, name, std::mem::take(&mut facts.events));
+            let workspace = &*state.record.id;
+            let events = dispatch::derived_events(workspace, &context, name, std::mem::take(&mut facts.events));
             let appended = self.worker.dispatcher.append(name, events).await?;
             let event = context.event.clone();
             let step = step_id(&event, Hook::Enrich, name);

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_counts_as_open_for_its_assigned_agent_until_it_is_approved() {
+    fn a_task_counts_as_open_for_its_assigned_agent_until_the_task_is_approved() {
         let mut roster = Roster::default();
         roster.observe(&aggregate(AGENT, "a", &[("name", "one")]));
         roster.observe(&aggregate(AGENT, "b", &[("name", "two")]));

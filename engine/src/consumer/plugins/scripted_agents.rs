@@ -102,8 +102,8 @@ impl ScriptedAgents {
     ) -> Result<()> {
         let name = self.state.plugins.name(plugin);
         if let Err(failure) = dispatcher.deliver(name, work::given_up(context, name, failure)).await? {
-            let task = context.after.id.as_str();
-            tracing::error!(plugin = %name, task, %failure, "failed to end a task after its plugin failed");
+            let (workspace, task) = (&*self.state.record.id, context.after.id.as_str());
+            tracing::error!(workspace, plugin = %name, task, %failure, "failed to end a task after its plugin failed");
         }
         Ok(())
     }

@@ -262,11 +262,12 @@ mod tests {
     use crate::model::task::content::text_part;
 
     #[test]
-    fn an_artifact_of_a_plugin_has_the_same_limits_as_a_delivered_artifact() {
+    fn the_name_of_an_artifact_from_a_plugin_has_1_to_200_characters() {
         let artifact = |name: &str| Artifact { name: name.to_owned(), parts: vec![text_part("x")], effect: None };
         assert_eq!(refused(&artifact(&"x".repeat(200))), None);
         for name in [" ", &"x".repeat(201)] {
-            assert_eq!(refused(&artifact(name)), Some(("name", "expected 1 to 200 characters".to_owned())));
+            let allowed = "expected 1 to 200 characters, not only white space".to_owned();
+            assert_eq!(refused(&artifact(name)), Some(("name", allowed)));
         }
     }
 }

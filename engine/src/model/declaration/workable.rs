@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn field_options_that_cannot_work_are_refused_with_their_pointer() {
+    fn invalid_names_and_options_of_fields_are_rejected_with_their_pointer() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

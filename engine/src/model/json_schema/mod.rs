@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_multiply_evaluations_are_rejected_before_resolution() {
+    fn schemas_with_too_many_or_too_deeply_nested_evaluations_are_rejected_before_resolution() {
         assert!(reason(&levels(12, 2)).contains("evaluations"));
         assert!(reason(&levels(29, 2)).contains("nested"));
         let schema = Schema::compile(&levels(6, 2)).expect("a schema with few evaluations");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_ends_if_references_multiply_with_the_depth_of_the_value() {
+    fn a_validation_ends_at_its_step_limit_if_the_steps_double_with_each_level_of_the_value() {
         let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let schema = Schema::compile(&twice).expect("a schema");
         let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_limited_in_number_size_and_searched_text() {
+    fn patterns_are_limited_in_number_size_and_search_steps() {
         let patterns = |count: usize, pattern: &str| {
             let properties = (0..count).map(|number| (format!("p{number}"), json!({"pattern": pattern})));
             json!({"properties": properties.collect::<serde_json::Map<_, _>>()})

@@ -171,7 +171,9 @@ fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<Artifact
             (Some(id), _) => match current.iter().find(|artifact| has(artifact, "id", id)) {
                 Some(found) => Some(*found),
                 None => {
-                    let message = format!("the task has no artifact with the id {}", excerpt(&id.as_str().into()));
+                    let id = excerpt(&id.as_str().into());
+                    let message =
+                        format!("the task has no artifact with the id {id}, or the artifact has a later version");
                     return Err(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }]);
                 }
             },

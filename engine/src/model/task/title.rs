@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_has_at_most_500_characters() {
+    fn a_title_is_not_blank_and_has_at_most_500_characters() {
         assert_eq!(check(&"ß".repeat(500)), Ok(()));
         for title in ["", " \n", &"x".repeat(501)] {
             assert_eq!(check(title), Err("expected 1 to 500 characters".to_owned()));

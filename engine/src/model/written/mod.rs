@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_beyond_doubles_are_read_as_the_nearest_doubles() {
+    fn integers_beyond_64_bits_are_read_as_doubles_and_keep_their_written_text() {
         let object = read(r#"{"id":18446744073709551616,"in":[18446744073709551616]}"#);
         assert_eq!(object.get("id"), Some(&Value::Double(18_446_744_073_709_551_616.0)));
         assert_eq!(object.written_at(0).text(), Some("18446744073709551616"));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_value_discards_its_written_number_and_removing_a_field_discards_all() {
+    fn a_replaced_value_loses_its_written_number_and_a_removal_discards_all_written_numbers() {
         let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
         object.insert("a", 1.5);
         object.insert("c", 2);

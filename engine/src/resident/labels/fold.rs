@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn meaningful_marks_are_kept() {
+    fn marks_that_distinguish_words_are_kept_and_reading_marks_are_ignored() {
         for (one, other) in [("ガス", "カス"), ("कम", "काम"), ("ความ", "ความ่"), ("क़", "क"), ("آب", "اب")]
         {
             assert_ne!(fold(one), fold(other), "{one} {other}");

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_text_does_not_displace_the_others() {
+    fn long_texts_share_the_byte_limit_equally_and_do_not_displace_short_texts() {
         let part = |text: String, weight| TextPart { text: text.into(), weight };
         let parts = [part("a ".repeat(BODY_BYTES), 2), part("short".into(), 1), part("b ".repeat(BODY_BYTES), 1)];
         let folded = folded_parts(&parts);

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_updated_index_gives_the_same_results_as_a_new_one() {
+    fn an_updated_index_returns_the_same_results_as_a_new_index() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut texts: Vec<Option<SearchText>> = vec![None; 40];
         let kept = made_of(&texts);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_blob_store_in_memory_keeps_written_blobs() {
+    async fn blobs_in_memory_are_written_read_and_removed() {
         check(&Blobs::open("mem://", []).expect("memory")).await;
     }
 

@@ -69,7 +69,8 @@ impl Objects {
             "gs" => built!(GoogleCloudStorageBuilder, "google_"),
             "az" | "adl" | "azure" | "abfs" | "abfss" => built!(MicrosoftAzureBuilder, "azure_"),
             _ => Err(Error::Opening(format!(
-                "cannot store files under '{url}'; expected file://PATH, mem://, s3://BUCKET, gs://BUCKET or az://CONTAINER"
+                "cannot store files under '{url}'; expected file://PATH, mem://, s3://BUCKET[/PREFIX], \
+                 gs://BUCKET[/PREFIX] or az://CONTAINER[/PREFIX]"
             ))),
         }
     }

@@ -79,11 +79,12 @@ pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
 }
 
 fn read_plan(record: &Record) -> Result<UserPlan> {
-    let status = PlanStatus::parse(convert::text_field(record, "status")?);
+    let status = convert::text_field(record, "status")?;
+    let unknown = || Error::corrupt(format!("the plan of the user has the unknown status '{status:.64}'"));
     Ok(UserPlan {
         id: convert::text_field(record, "id")?.to_owned(),
         name: convert::text_field(record, "name")?.to_owned(),
-        status: status.ok_or_else(|| Error::corrupt("a plan has an unknown status"))?,
+        status: PlanStatus::parse(status).ok_or_else(unknown)?,
         trial_ends_at: convert::optional_int_field(record, "trial_ends_at"),
         limits: PlanLimits::read(record)?,
     })

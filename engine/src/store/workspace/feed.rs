@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_agents_events_are_found_across_large_gaps() {
+    async fn events_of_an_agent_are_found_across_large_gaps_between_positions() {
         let alone = Store::connect("mem://").await.expect("memory");
         for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
             let log = store.workspace("0-1").await.expect("a database");

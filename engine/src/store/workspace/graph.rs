@@ -292,6 +292,6 @@ pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
             RecordIdKey::Array(parts) => Ok(parts),
             _ => Err(Error::corrupt("the id of a record is not an array")),
         },
-        _ => Err(Error::corrupt("a record has no id")),
+        _ => Err(Error::corrupt("the id of the record is missing or is not a record id")),
     }
 }

@@ -289,10 +289,10 @@ fn positions(from: i64, to: i64) -> usize {
 /// last event.
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::corrupt("a commit is not an object")) };
-    let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
-        return Err(Error::corrupt("a commit has no id, or its events are not a string"));
+    let last = commit_id(commit.get("id").ok_or_else(|| Error::corrupt("a commit has no id"))?)?;
+    let Some(Record::String(refs)) = commit.get("events") else {
+        return Err(Error::corrupt(format!("the events of the commit {last} are not a string")));
     };
-    let last = commit_id(id)?;
     let refs: Vec<ListedEvent> = serde_json::from_str(refs)
         .map_err(|error| Error::corrupt(format!("the events of the commit {last} cannot be read: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);

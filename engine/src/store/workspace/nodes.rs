@@ -74,13 +74,13 @@ impl DatabaseReader {
     }
 
     /// Returns the stored shapes of events, or `None` if no shapes are stored or the shapes cannot be read. The shapes
-    /// are in the table `seen`.
-    pub async fn read_observed(&self) -> Result<Option<Object>> {
+    /// are in the table `seen`. If the shapes cannot be read, the log names `workspace`.
+    pub async fn read_observed(&self, workspace: &str) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
             Some(Record::String(text)) => Ok(json::read(text.as_bytes())
                 // Unreadable shapes are ignored, because new events will provide the shapes again.
-                .inspect_err(|error| tracing::error!(%error, "failed to read the stored shapes of events"))
+                .inspect_err(|error| tracing::error!(%error, workspace, "failed to read the stored shapes of events"))
                 .ok()),
             _ => Ok(None),
         }
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn snapshots_and_their_checkpoint_only_move_forward() {
+    async fn an_older_snapshot_replaces_neither_the_stored_snapshot_nor_its_checkpoint() {
         let log = Database::shared_log_in_memory().await;
         let stored = async || {
             let found = log.read_nodes(KeyRange::default(), |_| None).await.expect("snapshots");
@@ -296,6 +296,6 @@ mod tests {
         let later = log.lead("b", &["b".into()], false).await.expect("a leader").epoch;
         write(2, later).await.expect("written");
         assert!(matches!(write(1, earlier).await, Err(Error::Conflict)));
-        assert_eq!(log.read_observed().await.expect("read"), Some(shapes(2)));
+        assert_eq!(log.read_observed("0-1").await.expect("read"), Some(shapes(2)));
     }
 }

@@ -53,7 +53,7 @@ impl DatabaseReader {
         let since = since.map_or(Record::None, |since| convert::integer(self.with_overlap(since)));
         let found = self.query(&statements, [("since", since)]).await?;
         let [now, rows] = found.as_slice() else {
-            return Err(Error::corrupt("reading the presence of agents returned no result"));
+            return Err(Error::corrupt("the statements that read the presence of agents did not return two results"));
         };
         Ok((convert::list(Some(rows))?.map(read).collect::<Result<_>>()?, convert::int(now)?))
     }
@@ -85,10 +85,11 @@ fn row((agent, record): &(Arc<str>, PresenceRecord)) -> Record {
 }
 
 fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
-    let agent = convert::text_field(record, "agent")?.into();
+    let agent: Arc<str> = convert::text_field(record, "agent")?.into();
     let last_seen_at = convert::int_field(record, "last_seen_at")?;
-    let acknowledged = convert::unsigned_field(record, "acknowledged")
-        .map_err(|_| Error::corrupt("the acknowledged position of an agent is not an unsigned integer"))?;
+    let acknowledged = convert::unsigned_field(record, "acknowledged").map_err(|_| {
+        Error::corrupt(format!("the acknowledged position of the agent '{agent}' is not an unsigned integer"))
+    })?;
     Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
 }
 
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn stored_presence_never_moves_backwards() {
+    async fn stored_presence_keeps_the_latest_time_and_the_highest_acknowledged_position() {
         let log = Database::log_in_memory().await;
         let write = async |agent: &str, last_seen_at, acknowledged| {
             let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];

@@ -163,7 +163,7 @@ impl Database {
             Ok(Leftover { upload_id, parts_id: convert::optional_text_field(record, "parts_id") })
         };
         let [.., active, uploads] = found.as_slice() else {
-            return Err(Error::corrupt("reading the unused uploads returned no result"));
+            return Err(Error::corrupt("the statements that read the unused uploads returned fewer than two results"));
         };
         let has_active = convert::list(Some(active))?.next().is_some();
         Ok(Leftovers { uploads: convert::list(Some(uploads))?.map(leftover).collect::<Result<_>>()?, has_active })

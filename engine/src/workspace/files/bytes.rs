@@ -33,7 +33,8 @@ impl Operation {
         let Some(upload) = previous.take() else { return };
         let state = self.state();
         if let Err(error) = state.storage.clear(self.database(), &state.record.id, &upload, None).await {
-            tracing::warn!(%error, %upload, "failed to remove the old bytes of a file; will retry");
+            let workspace = &state.record.id;
+            tracing::warn!(%error, %workspace, %upload, "failed to remove the old bytes of a file; will retry");
             state.storage.report_failed_removal();
         }
     }

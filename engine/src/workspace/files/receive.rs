@@ -90,7 +90,7 @@ impl RunningUpload {
         if let Some(announced) = announced {
             self.reserve(announced).await?;
         }
-        self._renewal = Renewal::start(&self.db, &self.upload);
+        self._renewal = Renewal::start(&self.state.record.id, &self.db, &self.upload);
         let key = Storage::key(&self.state.record.id, &self.upload.id);
         self.is_partial = true;
         let mut writer = self.state.storage.blobs().write(&key, kind).await?;
@@ -177,7 +177,8 @@ impl RunningUpload {
             Ok::<_, Error>(())
         };
         if let Err(error) = given_up.await {
-            tracing::warn!(%error, upload = %id, "failed to remove the bytes of a failed upload; will retry");
+            let (workspace, upload) = (&state.record.id, id);
+            tracing::warn!(%error, %workspace, %upload, "failed to remove the bytes of a failed upload; will retry");
             state.storage.report_failed_removal();
         }
     }
@@ -198,19 +199,22 @@ struct Renewal(JoinHandle<()>);
 
 impl Renewal {
     /// Starts to renew the lease of an upload. Returns `None` if the lease is too short to be renewed.
-    fn start(db: &Database, upload: &Upload) -> Option<Renewal> {
+    fn start(workspace: &Arc<str>, db: &Database, upload: &Upload) -> Option<Renewal> {
         let every = upload.lease / 4;
         if every.is_zero() {
             return None;
         }
-        let (db, upload) = (db.clone(), upload.clone());
+        let (workspace, db, upload) = (workspace.clone(), db.clone(), upload.clone());
         Some(Renewal(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;
                 match db.renew_upload(&upload).await {
                     Ok(true) => {}
                     Ok(false) => return,
-                    Err(error) => tracing::warn!(%error, upload = %upload.id, "failed to renew the lease of an upload"),
+                    Err(error) => {
+                        let upload = &upload.id;
+                        tracing::warn!(%error, %workspace, %upload, "failed to renew the lease of an upload");
+                    }
                 }
             }
         })))

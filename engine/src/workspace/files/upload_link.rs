@@ -132,7 +132,10 @@ fn version_of(context: &CallContext, id: &AggregateId) -> u64 {
 }
 
 fn changed() -> Error {
-    Error::conflict(ErrorCode::FileChanged, "the file at the path has changed since the link was created")
+    Error::conflict(
+        ErrorCode::FileChanged,
+        "the file at the path, or its project, type or aggregate, has changed since the link was created",
+    )
 }
 
 /// Replaces an error about a link's creator with a general error, so that the response does not reveal the reason to

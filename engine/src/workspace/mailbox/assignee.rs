@@ -2,6 +2,7 @@
 //! Users are not part of the log, so users are checked here, before the append. The append itself checks agents.
 
 use crate::error::{Error, Result};
+use crate::mailbox::reason_for_no_work;
 use crate::model::agent;
 use crate::model::facts::Assignee;
 use crate::model::task::review::{self, Review};
@@ -33,9 +34,10 @@ impl CallContext {
         for (index, step) in steps.iter().enumerate() {
             let message = match &step.to {
                 Some(Assignee::User(id)) if !self.is_member(id).await? => "the workspace has no member with this id",
-                Some(Assignee::Agent(id)) if !self.gets_work(id) => {
-                    "the workspace has no agent with this id, or the agent is disabled"
-                }
+                Some(Assignee::Agent(id)) => match self.reason_for_no_work(id) {
+                    Some(reason) => reason,
+                    None => continue,
+                },
                 _ => continue,
             };
             wrong.add(format!("/metadata/review/escalate/{index}/to"), message);
@@ -43,8 +45,11 @@ impl CallContext {
         Ok(wrong.finish(())?)
     }
 
-    fn gets_work(&self, agent_id: &str) -> bool {
-        let found = self.state().folded.get(agent_id);
-        found.is_some_and(|found| agent::is_agent(&found) && self.state().plugins.gives_work_to(&found))
+    /// Returns the reason why an agent gets no work, or `None` if the agent gets work.
+    fn reason_for_no_work(&self, agent_id: &str) -> Option<&'static str> {
+        match self.state().folded.get(agent_id).filter(|found| agent::is_agent(found)) {
+            None => Some("the workspace has no agent with this id"),
+            Some(found) => reason_for_no_work(&self.state().plugins, &found),
+        }
     }
 }

@@ -36,15 +36,15 @@ pub struct TaskOutcome {
 impl Writer {
     /// Performs one action on many tasks. Returns the results in the order of the tasks.
     pub async fn act_on_tasks(&self, which: TaskChoice, command: TaskCommand) -> Result<Vec<TaskOutcome>> {
-        let ids = match which {
-            TaskChoice::Ids(ids) => ids,
+        let (pointer, ids) = match which {
+            TaskChoice::Ids(ids) => ("/ids", ids),
             TaskChoice::Filter { filter, expected } => {
                 let ids = self.expected_ids(&filter, expected).await?;
-                ids.into_iter().map(|id| (id, StreamExpectation::Any)).collect()
+                ("/expected", ids.into_iter().map(|id| (id, StreamExpectation::Any)).collect())
             }
         };
         if ids.is_empty() || ids.len() > MAX_TASKS {
-            return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
+            return Err(Error::invalid_at(pointer, format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
         }
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.context.check_user(assignee.as_ref()).await?;

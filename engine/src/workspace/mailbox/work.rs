@@ -122,7 +122,8 @@ impl AgentWriter {
         state.presence.seen([&id], now);
         // A failed write does not undo the agent's action. The next action or heartbeat writes the presence again.
         if let Err(error) = state.presence.settle().await {
-            tracing::warn!(%error, agent = %id, "failed to write the presence of an agent");
+            let workspace = &state.record.id;
+            tracing::warn!(%error, %workspace, agent = %id, "failed to write the presence of an agent");
         }
     }
 

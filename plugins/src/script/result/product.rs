@@ -61,7 +61,7 @@ fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result
     let fields = ResultFields::of(path, value, &["name", "parts", "effect"])?;
     let parts = fields.list("parts", MAX_PARTS, part)?;
     if parts.is_empty() {
-        return Err(format!("{} is empty", fields.path("parts")));
+        return Err(format!("{} needs at least one part", fields.path("parts")));
     }
     let effect = fields.get("effect").map(|effect| event(fields.path("effect"), effect, aggregate_type)).transpose()?;
     Ok(Artifact { name: fields.needed_text("name")?.to_owned(), parts, effect })
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_with_does_not_apply_has_a_message_and_no_other_field() {
+    fn the_result_of_a_plugin_that_does_not_apply_contains_only_a_message() {
         let parsed = |json: &str| read(&of_json(json), Some("article"));
         assert_eq!(parsed("null"), Ok(not_applicable(NOT_APPLICABLE)));
         assert_eq!(parsed(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_declines_has_a_reason_and_no_other_field() {
+    fn the_result_of_a_plugin_that_declines_a_task_contains_only_a_reason() {
         let parsed = |json: &str| read(&of_json(json), None);
         assert_eq!(parsed(r#"{"declines": "Too long for me."}"#), Ok(declined("Too long for me.")));
         assert_eq!(
@@ -114,7 +114,7 @@ mod tests {
             refused(r#"{"artifacts": [{"name": "a", "parts": [{"text": "x", "data": {}}]}]}"#),
             "product.artifacts[0].parts[0] needs exactly one of text, data, file, but has 2"
         );
-        assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts is empty");
+        assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts needs at least one part");
         assert_eq!(
             refused(
                 r#"{"artifacts": [{"name": "a", "parts": [{"text": "x"}], "effect": {"event_type": "enriched"}}]}"#

@@ -196,7 +196,8 @@ fn new_assignee(sent: &AssignTask) -> Result<Option<Assignee>, Error> {
         return Ok(Some(Assignee::User(id.into())));
     }
     if sent.assignee_type.is_absent() && sent.assignee_id.is_absent() {
-        let message = "an assignee is required: assignee_type with assignee_id, or agent_id, or user_id";
+        let message = "an assignee is required: assignee_type with assignee_id, or assignee_type none without \
+                       assignee_id, or agent_id, or user_id";
         return Err(sent.assignee_type.invalid(message));
     }
     assignee(&sent.assignee_type, &sent.assignee_id)
@@ -226,9 +227,10 @@ pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee
         (Some("user"), Some(id)) => Ok(Some(Assignee::User(id.into()))),
         (Some("agent" | "user"), None) => Err(id.invalid("required string")),
         (None, Some(_)) => Err(kind.invalid("expected agent or user")),
-        (Some(other), _) => {
+        (Some(other), given) => {
             let found = excerpt(&other.into());
-            Err(kind.invalid(format!("expected agent or user, found {found}")))
+            let allowed = if given.is_some() { "agent or user" } else { "agent, user or none" };
+            Err(kind.invalid(format!("expected {allowed}, found {found}")))
         }
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_other_forms_are_not_dates() {
+    fn texts_in_unsupported_forms_are_not_read_as_dates() {
         for text in ["", "2024", "soon", "2024-13-01", "-0001-01-01", "12:30", "25/02/2024", "\u{0}", "2024-01-0é"] {
             assert_eq!(rfc3339(text), None, "{text}");
         }

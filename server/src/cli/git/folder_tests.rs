@@ -136,7 +136,7 @@ async fn a_folder_does_not_continue_a_project_with_several_moved_folders_of_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_without_any_of_its_files_keeps_its_articles() {
+async fn an_import_of_an_emptied_folder_is_rejected_without_the_replace_option() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let folder = docs_with(parent.path(), "work", &["a.md", "b.md"]);
     let place = SourcePlace::Folder(folder.clone());

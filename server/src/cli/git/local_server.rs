@@ -79,7 +79,7 @@ pub fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_appends_new_commits_and_restores_articles_changed_by_hand() {
+async fn an_import_appends_events_of_new_commits_and_restores_articles_changed_by_hand() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"other")]);
     let first = served.git(&scratch).await;
@@ -181,7 +181,7 @@ async fn a_repository_may_be_imported_into_two_projects() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_event_is_left_out_and_the_rest_is_imported() {
+async fn a_refused_event_is_left_out_and_the_other_events_are_imported() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"two"), ("c.md", b"three")]);
     let source = FileSource::repository(&scratch.folder).expect("opened");

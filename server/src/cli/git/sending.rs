@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::mem;
 
-use anyhow::Context;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
@@ -12,6 +11,7 @@ use super::outbox::{ImportBatch, ImportProgress};
 use super::record::{self, Record};
 use super::report::place;
 use crate::cli::client::{CallError, Client, ErrorReply};
+use crate::cli::output::counted;
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
 use crate::cli::retry;
@@ -197,7 +197,8 @@ impl BatchSender<'_> {
         let tries = self.client.retry_policy.tries;
         let temporary = format!("the events were not appended after {tries} attempts; the import can be repeated");
         let temporary = error.is_temporary().then_some(temporary);
-        let stopped = (self.appended > 0).then(|| format!("the import stopped after {} events", self.appended));
+        let stopped =
+            (self.appended > 0).then(|| format!("the import stopped after {}", counted(self.appended, "event")));
         temporary.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 
@@ -206,7 +207,7 @@ impl BatchSender<'_> {
         if !self.has_project {
             let note = |text: &str| self.progress.note(text);
             let mut projects = Projects::load(self.client, note).await?;
-            projects.ensure(self.client, &self.project, None, note).await.context("the project cannot be created")?;
+            projects.ensure(self.client, &self.project, None, note).await?;
             self.has_project = true;
         }
         Ok(())

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_article_keeps_the_slug_that_an_earlier_program_version_derived() {
+    fn a_slug_that_an_earlier_program_version_derived_from_a_path_is_recognized() {
         for slug in ["uber", "ber", "ber-57"] {
             assert!(is_of_path(slug, "über.md"), "{slug}");
         }

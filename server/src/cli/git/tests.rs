@@ -304,7 +304,7 @@ fn a_file_is_skipped_until_it_contains_text() {
 }
 
 #[test]
-fn two_paths_with_one_slug_get_separate_articles() {
+fn articles_of_two_paths_that_yield_the_same_slug_get_different_slugs() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a/b.md", b"one"), ("a-b.md", b"two")]);
     let events = scratch.events(&[]);
@@ -314,7 +314,7 @@ fn two_paths_with_one_slug_get_separate_articles() {
 }
 
 #[test]
-fn an_empty_repository_has_no_events_and_is_named_by_its_folder() {
+fn an_empty_repository_has_no_events_and_its_project_has_the_name_of_the_folder() {
     let scratch = Scratch::new();
     assert!(scratch.events(&[]).is_empty());
     assert_eq!(project_slug(&FileSource::repository(&scratch.folder).expect("opened")), "my-notes");

@@ -153,7 +153,11 @@ async fn import_key(engine: &Engine, workspace_id: &Arc<str>, key: ExportedKey) 
     let scope = |name: &String| Scope::parse(name).with_context(|| expected(name));
     // Rejects an empty list of agents, because the store would treat such a key as a key without restrictions.
     let has_agents = key.agents.as_ref().is_none_or(|agents| !agents.is_empty());
-    anyhow::ensure!(has_agents, "the list of agents of the key '{:.40}' is empty", key.id);
+    anyhow::ensure!(
+        has_agents,
+        "the list of agents of the key '{:.40}' is empty; expected at least one agent or no list",
+        key.id
+    );
     let record = KeyRecord {
         id: key.id.into(),
         workspace_id: workspace_id.clone(),

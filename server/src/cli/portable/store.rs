@@ -60,11 +60,13 @@ pub fn check_presence(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-/// Opens the configured store, without plugins. Fails if the store is in a folder and a server has the store open.
+/// Opens the configured store, without plugins. Fails if the store is in a folder and another process has the store
+/// open.
 pub async fn open_engine(config: &Config) -> anyhow::Result<Arc<Engine>> {
     let store = match serve::open_store(config).await {
         Err(error) if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(StoreError::Locked))) => {
-            return Err(error.context("a server has the store open; stop the server first"));
+            let advice = "another process, such as a server, has the store open; stop the other process first";
+            return Err(error.context(advice));
         }
         opened => opened?,
     };

@@ -48,13 +48,20 @@ pub fn message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -
 
 /// Reads a message that must have content.
 pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&SentText]) -> Result<Message, Error> {
+    const TEXT: &str = "expected a string that is not blank";
     let missing = || match texts.first() {
-        Some(sent) => sent.invalid("expected a string that is not blank"),
+        Some(sent) => sent.invalid(TEXT),
         None => Error::invalid_at("/parts", "required array of parts"),
     };
     let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;
     let is_blank = |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
-    if message.parts.iter().all(is_blank) { Err(missing()) } else { Ok(message) }
+    if !message.parts.iter().all(is_blank) {
+        return Ok(message);
+    }
+    Err(match message.at {
+        Some(pointer) => Error::invalid_at(pointer, TEXT),
+        None => Error::invalid_at("/parts", "expected at least one part that is not a blank text"),
+    })
 }
 
 /// Reads the artifacts of a request: the artifact in `artifact`, followed by the artifacts in `artifacts`.
