@@ -64,9 +64,9 @@ pub enum Error {
     #[error("{}", unavailable(.0))]
     Unavailable(#[source] store::Error),
 
-    /// The signing keys of the token's issuer could not be fetched. The same request may succeed later.
-    #[error("the signing keys of the token's issuer are not available")]
-    IssuerSilent,
+    /// The signing keys of the issuer with this name could not be fetched. The same request may succeed later.
+    #[error("could not fetch the signing keys of the issuer {0}; repeat the request")]
+    IssuerUnavailable(String),
 
     /// A bug in this program, or a failure of the store that a retry does not solve. No input may cause this error.
     #[error("internal error")]

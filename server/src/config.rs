@@ -71,8 +71,8 @@ impl Default for Config {
     }
 }
 
-/// Settings of the store: its URL, the memory of a store in a folder, and the time limit of queries to a SurrealDB
-/// server.
+/// Settings of the store: its URL, the size of a memtable of a store in a folder, and the time limit of queries to a
+/// SurrealDB server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Store {

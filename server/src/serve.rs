@@ -277,7 +277,10 @@ impl BoundServer {
             shutdown.released().await;
         };
         if tokio::time::timeout(config.http.stop_timeout.0, all_closed).await.is_err() {
-            tracing::warn!(connections = open.len(), "connections or sockets did not end in time and are closed");
+            tracing::warn!(
+                connections = open.len(),
+                "HTTP connections or WebSockets did not end within http.stop_timeout and are closed"
+            );
             open.shutdown().await;
         }
         // Aborting these tasks does not interrupt a workspace that is being closed.

@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::AppendOutcome;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::agent::AgentStatus;
-use foldwork_engine::model::event::{NewEvent, StreamExpectation};
+use foldwork_engine::model::event::{Event, NewEvent, StreamExpectation};
 use foldwork_engine::model::graph::Direction as Edges;
+use foldwork_engine::model::json::MAX_STORED_DEPTH;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::Consistency;
 use foldwork_engine::workspace::agents::{AgentChange, NewAgent};
 use foldwork_engine::workspace::aggregates::StateMoment;
 use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_engine::workspace::listener::Heartbeat;
-use foldwork_engine::{Engine, EngineSettings, Error, Listener, Reader, Store};
+use foldwork_engine::{AppendBatch, AppendOutcome, Engine, EngineSettings, Error, Listener, Reader, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::events::first_event;
 use foldwork_tests::handles::{Handles, enter};
 
 const WRITERS: usize = 4;
@@ -235,14 +236,21 @@ async fn no_append_is_rejected_because_of_a_stale_view() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_eventually_consistent_read_does_not_refresh_from_the_store() {
-    let ([one, two], key) = unpolled_engines().await;
-    let here = enter(&one, &key).await.expect("a workspace");
-    let caller = two.authenticate_eventually(&key, None).await.expect("a caller");
-    let eventual: Reader = two.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
-    let strong: Reader = two.enter(caller).await.expect("a right");
-    append(&here, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
-    assert!(matches!(eventual.aggregate("s", StateMoment::Now).await, Err(Error::NotFound { .. })));
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(store.share()).await;
+    let (workspace, key) = engine.provision("a", None).await.expect("a workspace");
+    let caller = engine.authenticate_eventually(&key, None).await.expect("a caller");
+    let eventual: Reader = engine.enter_with(caller.clone(), Consistency::Eventual).await.expect("a right");
+    let strong: Reader = engine.enter(caller).await.expect("a right");
+    let handles = enter(&engine, &key).await.expect("a workspace");
+    append(&handles, vec![event("s", "first".into(), StreamExpectation::None)]).await.expect("appended");
     strong.aggregate("s", StateMoment::Now).await.expect("the newest state");
+    // Every refresh fails from here on, those of background tasks as well, because of an event that is too deep.
+    let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
+    let deep = Event { position: 2, ..first_event("n", "article.changed", Object::from_iter([("deep", deep)])) };
+    let log = store.share().workspace(&workspace.id).await.expect("a log");
+    log.append(AppendBatch { events: &[Arc::new(deep).into()], ..AppendBatch::default() }).await.expect("appended");
+    assert!(strong.aggregate("s", StateMoment::Now).await.is_err());
     eventual.aggregate("s", StateMoment::Now).await.expect("the known state");
 }
 

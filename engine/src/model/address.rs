@@ -22,12 +22,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn email_addresses_that_differ_outside_ascii_stay_different() {
+    fn email_addresses_are_normalized_in_ascii_only() {
         assert_eq!(normal(" Mike@Example.COM "), "mike@example.com");
         for lookalike in ["mi\u{212a}e@example.com", "ｍike@example.com", "mıke@example.com", "mike\u{307}@example.com"]
         {
             assert_ne!(normal(lookalike), "mike@example.com", "{lookalike}");
         }
+    }
+
+    #[test]
+    fn the_domain_follows_the_last_at_sign() {
         assert_eq!(domain("a@b@example.com"), Some("example.com"));
         assert_eq!(domain("example.com"), None);
     }

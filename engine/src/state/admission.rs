@@ -109,7 +109,7 @@ impl Admission {
         let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
         format!(
             "the query waited {wait_ms} ms for other queries to end; the limits on concurrent queries are \
-             {workspace_queries} per workspace (`pipeline.workspace_queries`) and {key_queries} per key"
+             {workspace_queries} per workspace (`pipeline.workspace_queries`) and {key_queries} per key or user"
         )
     }
 
@@ -179,8 +179,8 @@ impl QueryPermit {
 
     /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
-        let message = "the concurrent queries of the key or of the workspace have reached the limit on their shared \
-                       memory, a multiple of `pipeline.memory`";
+        let message = "the concurrent queries of the key, of the user or of the workspace have reached the limit on \
+                       their shared memory, a multiple of `pipeline.memory`";
         Error::TooManyQueries(message.into())
     }
 }

@@ -90,7 +90,8 @@ impl Releases {
             // This server cannot process events with the released version, so its workers wait.
             let restored = restored.map_err(|refused| {
                 tracing::error!(%refused, plugin = %name, "failed to load a plugin version of another server");
-                Error::Unavailable(store::Error::Opening(refused.to_string()))
+                let record = Some(format!("the released version of the plugin '{name}'"));
+                Error::Unavailable(store::Error::Corrupt { record, reason: refused.to_string() })
             })?;
             let restored = restored.ok_or_else(|| Error::not_found("plugin", &name))?;
             self.replace(plugin, PluginVersion::new(restored));

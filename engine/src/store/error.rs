@@ -28,7 +28,7 @@ pub enum Error {
     #[error("the storage for files failed: {0}")]
     Blobs(#[from] object_store::Error),
     /// The archive of backups cannot be read or written.
-    #[error("the archive failed: {0}")]
+    #[error("an operation on the archive of backups failed: {0}")]
     Archive(object_store::Error),
     #[error("the workspace is closing")]
     Closing,

@@ -113,9 +113,9 @@ impl Api {
         buckets: Query<Option<u32>>,
         /// The time by which events are counted: `recorded` (the default) or `occurred`.
         by: Query<Option<OneOf<EventClocks>>>,
-        /// The first time to count, RFC 3339; the default is the time of the first event.
+        /// The inclusive start of the counted time range, RFC 3339; the default is the time of the first event.
         from: Query<Option<String>>,
-        /// The last time to count, RFC 3339; the default is the time of the last event.
+        /// The inclusive end of the counted time range, RFC 3339; the default is the time of the last event.
         to: Query<Option<String>>,
         /// A comma-separated list of event types. Other events are left out.
         types: Query<Option<String>>,

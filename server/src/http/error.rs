@@ -116,7 +116,7 @@ impl From<Error> for ApiError {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
-            Error::IssuerSilent => {
+            Error::IssuerUnavailable(_) => {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::IssuerUnavailable, message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("30"))
             }

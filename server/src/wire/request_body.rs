@@ -213,7 +213,8 @@ impl<T> SentField<T> {
     }
 }
 
-/// Returns a copy of a value. If the value is an object, the copy keeps the texts in `numbers`.
+/// Returns a copy of a value. If the value is an object, adds the written forms of numbers in `numbers` to the copy, so
+/// that the copy is stored and returned with the numbers as the client wrote them.
 pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     match (value, numbers) {
         (Value::Object(object), Some(numbers)) => Object::clone(object).with_numbers(numbers.clone()).into(),

@@ -117,10 +117,11 @@ impl Tokens {
                 }
                 Ok(claims) => return Ok(TokenIdentity::new(&claims, place, issuer, generation)),
                 Err(TokenRefusal::Unavailable) => {
-                    denied = TokenDenial::new(Error::IssuerSilent, "the keys of the issuer cannot be fetched");
+                    let error = Error::IssuerUnavailable(issuer.name.clone());
+                    denied = TokenDenial::new(error, "the keys of the issuer cannot be fetched");
                 }
                 // Another issuer of the same name may accept the token when its keys can be fetched.
-                Err(TokenRefusal::Invalid(_)) if matches!(denied.error, Error::IssuerSilent) => {}
+                Err(TokenRefusal::Invalid(_)) if matches!(denied.error, Error::IssuerUnavailable(_)) => {}
                 Err(TokenRefusal::Invalid(reason)) => denied = invalid(reason),
             }
         }

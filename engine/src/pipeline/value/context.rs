@@ -222,8 +222,8 @@ impl<'a> Context<'a> {
         let missing = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(GRANT_BYTES);
         let bytes = usize::try_from(missing).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
-            let message = "the concurrent pipelines of the key or of the workspace have reached the limit on their \
-                           shared memory, a multiple of `pipeline.memory`";
+            let message = "the concurrent pipelines of the key, of the user or of the workspace have reached the limit on \
+                           their shared memory, a multiple of `pipeline.memory`";
             return Err(Error { is_of_shared_memory: true, ..Error::new(EXCEEDED_MEMORY, message) });
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(missing));

@@ -129,7 +129,7 @@ impl Error {
 /// Cuts a message to [`MAX_MESSAGE_BYTES`], because names from the client can make a message unreadably long.
 fn bounded(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES - '…'.len_utf8()));
         message.push('…');
     }
     message

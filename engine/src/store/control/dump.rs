@@ -77,8 +77,13 @@ impl Database {
             let statements: Vec<String> =
                 page.iter().map(|content| format!("UPSERT ({content}).id CONTENT {content} RETURN NONE;")).collect();
             let statements = format!("BEGIN; {} COMMIT;", statements.concat());
-            self.query_again(&statements, []).await.map_err(|error| {
-                Error::corrupt(format!("the records of the table '{table}' cannot be restored: {error}"))
+            self.query_again(&statements, []).await.map_err(|error| match error {
+                // The database responded, so the records are the cause.
+                Error::Database(ref cause) if !cause.is_connection() => Error::Corrupt {
+                    record: Some(format!("a record of the table '{table}' in the archive")),
+                    reason: format!("the database rejected the record: {cause}"),
+                },
+                error => error,
             })?;
         }
         Ok(())

@@ -128,7 +128,8 @@ impl Database {
             schema = schema.max(convert::unsigned_field(record, "schema")?);
         }
         let now_ms = found.get("now").map(convert::int).transpose()?;
-        let now_ms = now_ms.ok_or_else(|| Error::corrupt("reading the progress of workspaces returned no time"))?;
+        let missing = "the result of the query for the progress of workspaces lacks the store's time `now`";
+        let now_ms = now_ms.ok_or_else(|| Error::corrupt(missing))?;
         Ok(Beat { now_ms, servers: alive, schema, changed: workspaces })
     }
 

@@ -142,7 +142,7 @@ fn changed() -> Error {
 /// the holder of the link. Temporary and internal errors stay unchanged.
 pub fn refusing(error: Error) -> Error {
     match error {
-        Error::Unavailable(_) | Error::Internal(_) | Error::IssuerSilent => error,
+        Error::Unavailable(_) | Error::Internal(_) | Error::IssuerUnavailable(_) => error,
         _ => refused(),
     }
 }

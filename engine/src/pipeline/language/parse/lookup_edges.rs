@@ -36,7 +36,7 @@ pub fn parse(object: &Object, surroundings: &PipelineSurroundings) -> Result<Fol
     let pipeline = match object.get("pipeline") {
         None => Pipeline::empty(RowFields::states()),
         Some(Value::Array(stages)) => {
-            surroundings.inside(ContainingStage::Facet, RowFields::states())?.pipeline(stages)?
+            surroundings.inside(ContainingStage::LookupEdges, RowFields::states())?.pipeline(stages)?
         }
         Some(other) => return Err(mistyped("pipeline", "an array", other)),
     };

@@ -7,9 +7,9 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The stages that are not allowed inside a `$facet`, except that a sub-pipeline with its own source of rows may
-/// contain `$documents` and `$fold`.
-const NOT_IN_FACET: [&str; 15] = [
+/// The stages that are not allowed in a sub-pipeline over given rows: inside a `$facet` and in a `$lookup` along edges.
+/// Inside a `$facet`, a sub-pipeline with its own source of rows may contain `$documents` and `$fold`.
+const REFUSED_OVER_ROWS: [&str; 15] = [
     "$facet",
     "$documents",
     "$fold",
@@ -34,21 +34,29 @@ pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
         return Err(Error::new(73, format!("{name} must be run against the 'admin' database")));
     }
     match (surroundings.within, name) {
-        (ContainingStage::Lookup, "$out" | "$merge") => {
+        (ContainingStage::Lookup | ContainingStage::LookupEdges, "$out" | "$merge") => {
             return Err(Error::new(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
         }
         (ContainingStage::UnionWith, "$out" | "$merge") => {
             return Err(Error::new(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")));
         }
         (
-            ContainingStage::Request | ContainingStage::Facet | ContainingStage::Lookup | ContainingStage::UnionWith,
+            ContainingStage::Request
+            | ContainingStage::Facet
+            | ContainingStage::Lookup
+            | ContainingStage::LookupEdges
+            | ContainingStage::UnionWith,
             _,
         ) => {}
     }
+    let is_refused = REFUSED_OVER_ROWS.contains(&name) || name == "$changeStream";
+    if surroundings.within == ContainingStage::LookupEdges && is_refused {
+        let message = format!("{name} is not allowed within the sub-pipeline of a $lookup along edges");
+        return Err(Error::new(40600, message));
+    }
     // A sub-pipeline of a stage inside a facet may have its own source of rows.
     let brings_rows = surroundings.within != ContainingStage::Facet && matches!(name, "$documents" | "$fold");
-    let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
-    if surroundings.facet && refused && !brings_rows {
+    if surroundings.facet && is_refused && !brings_rows {
         return Err(Error::new(40600, format!("{name} is not allowed to be used within a $facet stage")));
     }
     Ok(())

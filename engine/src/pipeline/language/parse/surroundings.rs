@@ -44,6 +44,8 @@ pub enum ContainingStage {
     Request,
     Facet,
     Lookup,
+    /// A `$lookup` along edges. Its pipeline gets rows, so the pipeline has no source of its own.
+    LookupEdges,
     UnionWith,
 }
 
