@@ -70,7 +70,8 @@ impl StagedBatch {
 }
 
 /// Returns the events that an append would add now, and the states after these events. Writes nothing. An event without
-/// an id gets a random id, so the append of a preview should choose the ids of its events.
+/// an id gets a random id, which differs from the id that a later append gives to the event. The ids are the same only
+/// if the caller sets them in `append`.
 pub fn preview(state: &State, append: &Append) -> Result<AppendOutcome> {
     let (definitions, known) = (state.types.all(), EarlierWrites::default());
     BatchBuilder::new(state, &definitions, &known).stage(append)

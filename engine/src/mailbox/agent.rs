@@ -1,4 +1,5 @@
-//! Decides the actions of agents on tasks, and the messages and cancellations of other callers.
+//! Decisions about tasks: checks the actions that agents request, and the messages and cancellations of other callers,
+//! and returns the resulting events.
 
 use super::artifacts::{may_replace_all, versions};
 use super::decision::{

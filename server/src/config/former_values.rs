@@ -201,7 +201,9 @@ mod tests {
         let warnings = taken("[log]\naccess = false\n").expect("settings");
         assert_eq!(
             warnings,
-            ["`log.access` is now part of `log.filter`; append \",foldwork::access=off\" to the filter"]
+            [
+                "`log.access` is now part of `log.filter`; append \",foldwork::access=off\" to `log.filter` and remove `log.access`"
+            ]
         );
     }
 

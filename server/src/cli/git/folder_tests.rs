@@ -120,7 +120,7 @@ async fn a_folder_with_less_than_half_of_the_files_does_not_continue_the_import_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_does_not_continue_a_project_with_several_moved_folders_of_its_name() {
+async fn an_import_is_rejected_if_several_missing_folders_have_the_name_of_the_folder() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     for above in ["one", "two"] {
         let folder = docs_with(parent.path(), above, &["a.md"]);

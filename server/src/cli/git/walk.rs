@@ -325,7 +325,8 @@ impl<'a> HistoryWalk<'a> {
         Ok(Ok(()))
     }
 
-    /// Marks the fields that come from the earlier text of the article's file, if the state comes only from the server.
+    /// If no field of the article's state is marked yet, as in a state from the server, marks the fields of the file's
+    /// earlier text as fields that come from the file.
     fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
         if let (Some(state), Some(before)) = (&mut article.state, before)
             && !state.is_marked()
