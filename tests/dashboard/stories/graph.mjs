@@ -7,7 +7,7 @@ const LINKS = [[0, 1], [0, 2], [1, 2], [3, 0], [4, 0], [4, 5], [5, 6], [7, 5]];
 /** @param {number} index */
 const day = (index) => new Date(Date.UTC(2026, 0, 1 + index * 10)).toISOString();
 
-/** Creates articles that link to each other, one article every ten days. @param {any} api */
+/** Creates articles that link to each other, one article every ten days. Returns their project. @param {any} api */
 async function garden(api) {
   const project = await api("POST", "/projects", { name: "Garden" });
   const slug = (/** @type {number} */ index) => NAMES[index].toLowerCase();
@@ -19,10 +19,11 @@ async function garden(api) {
     await api("POST", `/aggregates/${slug(from)}/events`, { event_type: "article.updated", occurred_at: day(Math.max(from, to) + 1), payload: { body: links } });
   }
   await until(async () => (await api("GET", "/aggregates/soil/graph?depth=3")).edges.length === LINKS.length);
+  return project;
 }
 
 story("the graph is walked through by keyboard, as a picture and as a table", async ({ page, api, signIn, show, axe, screenshot }) => {
-  await garden(api);
+  const project = await garden(api);
   await signIn();
   await page.keyboard.press("g");
   await page.keyboard.press("h");
@@ -75,6 +76,14 @@ story("the graph is walked through by keyboard, as a picture and as a table", as
   await until(async () => (await api("GET", "/aggregates/slugs/graph?depth=1")).edges.some((/** @type {any} */ edge) => edge.to === "soil"));
   await api("POST", "/aggregates/mulch/events", { event_type: "article.updated", payload: { title: "Mulch of leaves" } });
   await see(edges.getByRole("link", { name: "Soil" }));
+
+  // A new aggregate that links to a shown one appears in the picture.
+  await show("/graph/soil");
+  await see(page.getByText("6 nodes, 5 edges"));
+  await api("POST", "/aggregates/roots/events", { aggregate_type: "article", event_type: "article.created", project_id: project.id, payload: { title: "Roots", slug: "roots", body: "[Soil](/soil)" } });
+  await until(async () => (await api("GET", "/aggregates/soil/graph?depth=1")).edges.some((/** @type {any} */ edge) => edge.from === "roots"));
+  await api("POST", "/aggregates/stones/events", { aggregate_type: "article", event_type: "article.created", payload: { title: "Stones" } });
+  await see(page.getByText("7 nodes, 6 edges"));
 });
 
 story("earlier moments have fewer edges, and closed edges are shown if wanted", async ({ page, api, signIn, go, axe, screenshot }) => {

@@ -60,6 +60,8 @@ story("the aggregates of a type are filtered, sorted and saved, and the address 
   await page.goForward();
   await page.getByRole("button", { name: "Remove the filter total is at most 100" }).click();
   await until(async () => (await names(page, list)).length === 3);
+  // The button is gone, and the keyboard goes on from the filter.
+  equal(await page.evaluate(() => document.activeElement?.textContent), "Filter");
   equal(server.url.length > 0, true);
 });
 

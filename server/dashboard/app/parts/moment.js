@@ -39,7 +39,9 @@ export function MomentBanner() {
   const now = moment.value;
   const [head, setHead] = useState(0);
   const position = now && "position" in now ? now.position : null;
-  useEffect(() => { if (position) get("/system/consumers").then((found) => setHead(Number(found.head)), () => {}); }, [position !== null]);
+  // At the known end, the end is read again, because the log may have grown.
+  const isAtEnd = position !== null && position >= head;
+  useEffect(() => { if (isAtEnd) get("/system/consumers").then((found) => setHead(Number(found.head)), () => {}); }, [isAtEnd]);
   if (!now && !isCompared.value) return null;
   const show = (/** @type {When} */ when) => change({ at: writeMoment(when) || null }, { replace: true });
   if (isCompared.value) {

@@ -1,6 +1,6 @@
 // Conditions on the fields of a list, which are in the address, and the stage with these conditions.
 
-import { html, useState } from "../vendor/ui.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { ExactNumber, parse } from "../api/json.js";
 import { change, decoded } from "../state/route.js";
 
@@ -40,6 +40,20 @@ export const matched = (conditions) => (conditions.length === 0 ? [] : [{ $match
 /** Adds and removes conditions. @param {{conditions: Condition[], fields: string[]}} props */
 export function Where({ conditions, fields }) {
   const [how, setHow] = useState("is");
+  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
+  /** The index of the condition whose button was used and has no focus any more. @type {{current: number | null}} */
+  const removed = useRef(null);
+  useEffect(() => {
+    if (removed.current === null) return;
+    const chips = /** @type {NodeListOf<HTMLElement> | undefined} */ (form.current?.querySelectorAll(".chip"));
+    const next = chips?.[Math.min(removed.current, chips.length - 1)];
+    (next ?? form.current?.querySelector("button"))?.focus();
+    removed.current = null;
+  }, [write(conditions)]);
+  const remove = (/** @type {number} */ index) => {
+    removed.current = index;
+    set(conditions.filter((_, other) => other !== index));
+  };
   const set = (/** @type {Condition[]} */ next) => change({ where: write(next) || null });
   const send = (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
@@ -49,10 +63,10 @@ export function Where({ conditions, fields }) {
     form.reset();
     setHow("is");
   };
-  return html`<form class="where" onSubmit=${send} aria-label="Filter">
+  return html`<form class="where" ref=${form} onSubmit=${send} aria-label="Filter">
     <select name="field" aria-label="Field" required>${fields.map((field) => html`<option key=${field} value=${field}>${field}</option>`)}</select>
     <select aria-label="Comparison" value=${how} onChange=${(/** @type {any} */ event) => setHow(event.target.value)}>${Object.entries(COMPARISONS).map(([name, { label }]) => html`<option key=${name} value=${name}>${label}</option>`)}</select>
     ${!COMPARISONS[how].bare && html`<input name="text" aria-label="Value" autocomplete="off" />`}
     <button>Filter</button>
-    ${conditions.map((one, index) => html`<button type="button" key=${index} class="chip" aria-label=${`Remove the filter ${one.field} ${COMPARISONS[one.how].label} ${one.text}`} onClick=${() => set(conditions.filter((other) => other !== one))}><bdi>${one.field} ${COMPARISONS[one.how].label} ${one.text}</bdi> ×</button>`)}</form>`;
+    ${conditions.map((one, index) => html`<button type="button" key=${index} class="chip" aria-label=${`Remove the filter ${one.field} ${COMPARISONS[one.how].label} ${one.text}`} onClick=${() => remove(index)}><bdi>${one.field} ${COMPARISONS[one.how].label} ${one.text}</bdi> ×</button>`)}</form>`;
 }

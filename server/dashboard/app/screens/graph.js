@@ -17,6 +17,8 @@ loadStyle("graph");
 const DEPTHS = [1, 2, 3];
 const BUCKETS = 60;
 const QUIET_MS = 400;
+/** The delay after events of aggregates that are not shown. Plugins may connect these aggregates with shown ones. */
+const OTHERS_MS = 2_000;
 const SETTLE_MS = 200;
 
 /** @param {{path: string[], query: URLSearchParams}} props */
@@ -59,9 +61,14 @@ function Around({ id, query }) {
   useEffect(() => {
     /** @type {number | undefined} */
     let timer;
+    let isSoon = false;
     const stop = listen((event) => {
-      const isShown = then.value?.nodes.some((/** @type {any} */ node) => node.aggregate_id === event.aggregate_id);
-      if (isShown && !now) timer ??= setTimeout(() => { timer = undefined; all.reload(); then.reload(); }, QUIET_MS);
+      if (now) return;
+      const isShown = then.value?.nodes.some((/** @type {any} */ node) => node.aggregate_id === event.aggregate_id) ?? false;
+      if (timer !== undefined && (isSoon || !isShown)) return;
+      clearTimeout(timer);
+      isSoon = isShown;
+      timer = setTimeout(() => { timer = undefined; all.reload(); then.reload(); }, isShown ? QUIET_MS : OTHERS_MS);
     });
     return () => { clearTimeout(timer); stop(); };
   }, [then.value, now]);

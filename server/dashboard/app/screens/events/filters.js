@@ -28,7 +28,7 @@ export function Filters({ filter }) {
       ${filter.project && !value?.projects.some((/** @type {any} */ project) => project.id === filter.project) && html`<option value=${filter.project}>${filter.project}</option>`}</select></label>
     <${Field} label="Actor" value=${filter.actor} placeholder="user:…, key:…, plugin:…" change=${(/** @type {string} */ text) => change({ actor: text || null })} />
     <${Start} start=${filter.start} />
-    ${isFiltered && html`<button class="quiet" onClick=${() => change({ types: null, except: null, text: null, type: null, project: null, actor: null, from: null, to: null })}>Clear the filter</button>`}
+    ${isFiltered && html`<button class="quiet" onClick=${(/** @type {any} */ event) => { event.currentTarget.closest(".filters").querySelector("input").focus(); change({ types: null, except: null, text: null, type: null, project: null, actor: null, from: null, to: null }); }}>Clear the filter</button>`}
   </div>`;
 }
 
