@@ -96,9 +96,7 @@ impl Deref for LocalTime {
 /// Returns the local time of an instant in a zone.
 pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<LocalTime> {
     let utc = civil(ms).ok_or_else(overflow)?;
-    // The library's timestamps end some hours before the calendar. In these hours, the offset of the last timestamp
-    // applies.
-    let offset = zone.to_offset(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX));
+    let offset = zone.to_offset(nearest(ms));
     let east = SignedDuration::from_secs(offset.seconds().into());
     let datetime = utc.checked_add(east).map_err(|_| overflow())?;
     Ok(LocalTime { datetime, offset })
@@ -110,8 +108,15 @@ pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     if let Ok(time) = zone.to_ambiguous_timestamp(local).compatible() {
         return Ok(time.as_millisecond());
     }
-    let ms = ms_of(local) - i64::from(zone.to_offset(Timestamp::MAX).seconds()) * 1000;
+    let utc_ms = ms_of(local);
+    let ms = utc_ms - i64::from(zone.to_offset(nearest(utc_ms)).seconds()) * 1000;
     civil(ms).map(|_| ms).ok_or_else(overflow)
+}
+
+/// Returns the timestamp nearest to an instant. The library's timestamps do not include some hours at the beginning and
+/// the end of the calendar. In these hours, the offset of the first or the last timestamp applies.
+fn nearest(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
 /// Evaluates an argument that is a unit. Returns `None` if the argument is null.
