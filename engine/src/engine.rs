@@ -106,8 +106,8 @@ impl Engine {
     }
 
     /// Creates a key with every scope for the owner of the first workspace, who has lost all other keys. No server may
-    /// have the store open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys derived from
-    /// these keys.
+    /// have the store open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys
+    /// derived from these keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         self.access.reset_owner_key(revokes).await
     }

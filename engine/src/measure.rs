@@ -20,8 +20,8 @@ use crate::state::{GRAPH, NODES, State};
 /// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
 /// fiftieth of the time.
 const REST: u64 = 50;
-/// The time, in microseconds, after which a value is read again although nothing changed in this process. Other servers
-/// may have written to the store.
+/// The time, in microseconds, after which a stored value is read again even without a change in this process. Applies
+/// only if other servers share the store.
 const OTHERS_US: u64 = 60_000_000;
 
 /// The last measurement of each open workspace.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_other_servers_may_change_is_measured_without_a_local_change() {
+    fn a_value_that_other_servers_may_change_is_measured_again_after_a_minute() {
         let mut reading = PeriodicReading::default();
         reading.set(7, 1_000, 1);
         assert!(!reading.is_due(OTHERS_US, false));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_task_status_and_consumer_has_a_metric_series_from_the_start() {
+    fn every_status_of_open_tasks_and_every_consumer_has_a_metric_series_from_the_start() {
         let statuses: Vec<_> = Backlog::statuses().map(|status| status.name()).collect();
         let initial: Vec<_> = metric::TASKS_OPEN.initial.iter().flat_map(|values| values.iter().copied()).collect();
         assert_eq!(statuses, initial);

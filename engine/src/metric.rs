@@ -52,8 +52,8 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Creates a metric. Without labels, the metric has one series, which exists from the start. With labels, each
-    /// series is created when its first value is recorded.
+    /// Creates a metric. Without labels, the metric has one series, which exists from the start unless the metric is a
+    /// histogram. With labels, each series is created when its first value is recorded.
     const fn new(kind: MetricKind, name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
         let initial: &[&[&str]] = if labels.is_empty() { &[&[]] } else { &[] };
         Metric { name, kind, help, labels, initial }

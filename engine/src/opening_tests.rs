@@ -1,4 +1,5 @@
-//! Tests that opening a workspace either produces a complete runtime or leaves nothing running.
+//! Tests that opening a workspace either produces a complete runtime or leaves nothing running, and that a server opens
+//! the workspaces that a stopped server led.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ fn note(id: &str) -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_opening_leaves_no_background_task_running() {
+async fn a_failed_opening_leaves_no_background_task_running_and_can_be_repeated() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");

@@ -19,9 +19,9 @@
 //!   leader's epoch, so a server that was suspended for longer than its lease cannot write. After a gap of its pulse, a
 //!   server reads the leader from the store again. Other servers apply the leader's writes of the graph
 //!   (`consumer/graph/mirror.rs`). A server opens workspaces whose recorded leader is not alive.
-//! * **A store that does not respond** (`store/availability.rs`): after one request has reached its time limit,
-//!   requests fail immediately until a check succeeds. The outcome of an unanswered write is unknown, so the next
-//!   decision reads the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
+//! * **A store that does not respond** (`store/availability.rs`): after a lost connection or a failed check, requests
+//!   fail immediately until a check succeeds. The outcome of an unanswered write is unknown, so the next decision reads
+//!   the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
 
 mod catch_ups;
 
@@ -54,7 +54,7 @@ const TAKEN_OVER: usize = 8;
 /// The maximum duration of a query that sets the clock. During a longer query, the process or the store may have been
 /// suspended, so the moment at which the store read its clock is unknown.
 const MAX_SAMPLE: Duration = Duration::from_secs(2);
-/// The time for which progress is collected before it is reported.
+/// The pause after each report, in which further progress is collected.
 const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_took_too_long_does_not_set_the_clock() {
+    fn a_query_sets_the_clock_to_its_time_plus_half_its_duration_unless_it_took_too_long() {
         assert_eq!(sample(1_000, Duration::from_millis(50)), Some(1_025));
         assert_eq!(sample(1_000, Duration::from_secs(15)), None);
     }

@@ -26,7 +26,7 @@ struct RegistryEntry {
     last_used: i64,
 }
 
-/// A workspace that is open or being opened.
+/// The runtime of a workspace. Empty until the workspace is opened.
 struct WorkspaceSlot {
     runtime: OnceLock<Arc<Runtime>>,
     /// The lock that is held while the workspace is being opened.

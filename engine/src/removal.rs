@@ -55,8 +55,9 @@ async fn tend_deletion(engine: &Engine, id: &Arc<str>) -> Result<()> {
     Ok(())
 }
 
-/// Closes a removed workspace and deletes its data. If other servers share the store, deletes the data again after all
-/// servers have closed the workspace, because the other servers may have written data until then.
+/// Closes a removed workspace and deletes its data. If no other server shares the store, also deletes the record of the
+/// deletion. Otherwise later calls delete the data again until all servers have closed the workspace, because the other
+/// servers may write data until then.
 async fn remove_data(engine: &Engine, id: &Arc<str>, removed_at: i64) -> Result<()> {
     engine.close_removed(id).await;
     let opener = engine.opener();

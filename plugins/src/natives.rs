@@ -37,6 +37,12 @@ mod tests {
             let mounts = native.plugin.about().hooks.contains(&Hook::Mount);
             let answers = !native.endpoints.is_empty() || native.protocol.is_some();
             assert_eq!(mounts, answers, "the plugin {}", native.name());
+        }
+    }
+
+    #[test]
+    fn paths_of_endpoints_are_relative() {
+        for native in natives() {
             for endpoint in &native.endpoints {
                 assert!(!endpoint.path.starts_with('/'), "the plugin {}: {}", native.name(), endpoint.path);
             }
@@ -44,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn disabled_plugins_mount_nothing() {
+    fn only_enabled_plugins_mount_endpoints_and_protocols() {
         assert_eq!(endpoints(&[]).count(), 0);
         assert!(!serves_protocol(&["feed".to_owned()], Protocol::Mcp));
         assert!(serves_protocol(&["mcp".to_owned()], Protocol::Mcp));

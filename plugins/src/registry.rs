@@ -35,7 +35,10 @@ pub fn load(
         return Err(LoadError { hint: hint.map(|hint| format!("did you mean '{hint}'?")), ..error });
     }
     if let Some(name) = enabled.iter().find(|name| RESERVED.contains(&name.as_str())) {
-        return Err(LoadError::new("[plugins] enabled", format!("'{name}' is a setting, not a plugin")));
+        return Err(LoadError::new(
+            "[plugins] enabled",
+            format!("'{name}' is a current or former setting, not a plugin"),
+        ));
     }
     let mut native = natives();
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_suggested() {
+    fn the_nearest_name_is_suggested_unless_no_name_is_similar() {
         assert_eq!(nearest("slugfy", ["slugify", "sha256"]), Some("slugify"));
         assert_eq!(nearest("wieght", ["kind", "weight"]), Some("weight"));
         assert_eq!(nearest("frobnicate", ["slugify", "sha256"]), None);

@@ -54,7 +54,8 @@ struct Serve {
     #[arg(long)]
     files: Option<String>,
     /// Checks the configuration, the plugins and the store, prints the result of each check, and exits: with 0 if
-    /// everything is in order, with 1 if a check failed, and with 3 if only the store is in use by another process.
+    /// everything is in order, with 1 if a check failed, and with 3 if the only problem is that another process has the
+    /// store open.
     #[arg(long)]
     check: bool,
 }

@@ -288,10 +288,10 @@ impl BoundServer {
         if let Some(backups) = backups
             && tokio::time::timeout(CLOSE_WITHIN, backups.finish()).await.is_err()
         {
-            tracing::warn!("the last events were not archived in time; the next start archives them");
+            tracing::warn!("the last events were not archived within {CLOSE_WITHIN:?}; the next start archives them");
         }
         if tokio::time::timeout(CLOSE_WITHIN, engine.close()).await.is_err() {
-            tracing::warn!("workspaces are aborted because they did not close in time");
+            tracing::warn!("workspaces are aborted because they did not close within {CLOSE_WITHIN:?}");
         }
         Ok(())
     }
@@ -348,7 +348,7 @@ pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
             stop_signal().await;
             tokio::time::sleep(limit).await;
         });
-        tracing::warn!("the process exits with unfinished work, because the shutdown took too long");
+        tracing::warn!("the process exits with unfinished work, because the shutdown took longer than {limit:?}");
         std::process::exit(0);
     };
     std::thread::Builder::new().name("stop".into()).spawn(wait)?;

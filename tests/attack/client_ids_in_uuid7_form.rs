@@ -1,5 +1,5 @@
-//! Sends event ids of a client in the format of the server's own ids. Each id is accepted once, is recognized when it
-//! is repeated, and does not make the appender read the log.
+//! Sends events with ids of a client in the format of the server's own ids. The server appends each event once, and
+//! recognizes repeated events.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Joins channels in an endless loop, and sends invalid or oversized messages. Other sockets are not affected.
+//! Joins a channel very often, and sends invalid or oversized messages. Other clients are not affected.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};

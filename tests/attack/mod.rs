@@ -40,7 +40,7 @@ async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     }
 }
 
-/// Sends a request and resets its connection after some time, while the server may be working on the request.
+/// Sends a request and resets its connection after `moment`, while the server may be working on the request.
 async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), moment: Duration) {
     let exchange = begin(client, method, path, body).await;
     let sent = Instant::now();

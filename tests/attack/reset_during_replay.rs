@@ -29,7 +29,7 @@ async fn found(client: &Client) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_consumer_continues_after_aborted_replays() {
+async fn the_consumer_continues_and_no_facts_are_lost_after_aborted_replays() {
     let target = Target::start_shaky().await;
     let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
     post(&target.client, "/api/v1/aggregates/define", &definition).await;

@@ -47,7 +47,7 @@ async fn take_in(client: &Client, agent: &str, expected: &BTreeSet<String>, seen
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_connections_lose_no_events() {
+async fn broken_connections_lose_no_events_and_acknowledgements_survive_a_restart() {
     let target = Target::start().await;
     let id = agent(&target.client, "writer").await;
     let (made, mut seen) = {

@@ -15,7 +15,7 @@ const MESSAGES: usize = 600;
 const BYTES: usize = 100_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_that_never_reads_is_closed() {
+async fn a_socket_that_never_reads_is_closed_and_other_sockets_get_every_message() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;

@@ -1,8 +1,8 @@
 //! Measures appends per second through the engine on a store on disk, from one writer and from many writers.
 //!
-//! `--seconds N` sets the duration of each measurement. `--keyed` compares appends with and without idempotency keys.
-//! `--long` compares appends to logs of 10,000 and 1,000,000 events. `--memtable-bytes N` and `--cache-bytes N` set the
-//! sizes of the store's memtable and cache.
+//! `--seconds N` sets the duration of each measurement. `--keyed` compares plain appends with appends that have event
+//! ids or idempotency keys. `--long` compares appends to logs of 10,000 and 1,000,000 events. `--memtable-bytes N` and
+//! `--cache-bytes N` set the sizes of the store's memtable and cache.
 
 use std::time::{Duration, Instant};
 

@@ -291,7 +291,7 @@ async fn unusual_content_is_stored_found_and_imported_into_another_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_through_a_server_uploads_files() {
+async fn an_import_through_a_server_uploads_the_current_version_of_each_file_once() {
     let (folder, target_folder) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let (serving, target) = (serve(folder.path()).await, serve(target_folder.path()).await);
     let project = call(&serving, "POST", "projects", r#"{"name": "The Docs", "slug": "docs"}"#).await;

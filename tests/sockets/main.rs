@@ -191,7 +191,7 @@ async fn made_key(client: &Client, expires_at: &str) -> (String, Client) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_ends_when_its_key_is_revoked() {
+async fn a_stream_and_a_waiting_request_end_when_their_key_is_revoked() {
     let serving = serve().await;
     let (id, reader) = made_key(&serving.client, "null").await;
     let mut stream = reader.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;

@@ -14,7 +14,7 @@ pub async fn engine(store: Store) -> Arc<Engine> {
     Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
 }
 
-/// Creates the first workspace of an empty store. Returns its handles and its key.
+/// Creates the first workspace of an empty store. Returns the owner's handles and the owner's key.
 pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Handles, String)> {
     let key = engine.first_start(None).await?.context("the store is not empty")?.key;
     Ok((enter(engine, &key).await?, key))

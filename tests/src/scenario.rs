@@ -28,7 +28,8 @@ const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
 /// The first line of a file whose server has an archive of backups.
 const BACKUP: &str = "# backup\n";
-/// The key of a step that writes files of plugins. If a scenario has such a step, its server loads copies of the files.
+/// The key of the files of plugins that a step writes. The server of a scenario with this key loads copies of the
+/// plugins, so that the original files do not change.
 const FILES: &str = "\nfiles:";
 /// The request id of every request whose step sets no `x-request-id` header.
 const REQUEST_ID: &str = "request-of-a-test";

@@ -88,7 +88,7 @@ pub struct Server {
     /// The archive of backups, if the configuration names one.
     archive: Option<Archive>,
     application: BoxEndpoint<'static, Response>,
-    /// A second server on the store, to which every other request goes.
+    /// A second server on the same store. Every second request goes to this server.
     peer: Option<Peer>,
 }
 
@@ -230,7 +230,7 @@ impl Server {
         Ok(Server { clock, store, engine, keys, shutdown, archive, application, peer: None })
     }
 
-    /// Starts a second server on the store, to which every other request goes from now on.
+    /// Starts a second server on the same store. From now on, every second request goes to this server.
     async fn add_peer(&mut self, config: &Config, plugins: Plugins) -> anyhow::Result<()> {
         let config = &of_one_address(config);
         let drawn = self.clock.drawn();

@@ -243,7 +243,7 @@ async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspace
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invited_user_joins_only_by_accepting() {
+async fn an_invited_user_joins_only_by_accepting_and_an_invitation_is_accepted_once() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
@@ -354,7 +354,7 @@ async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lower_role_applies_on_every_server_at_the_next_request() {
+async fn a_lower_role_applies_on_every_server_and_the_workspace_owner_cannot_be_demoted_or_removed() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");

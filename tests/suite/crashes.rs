@@ -1,5 +1,5 @@
-//! Tests that an embedded store contains all acknowledged data after its process was killed. Each test covers a former
-//! bug that lost data (see `vendor/README.md`). `tests/crash/run --faults` tests failing disks.
+//! Tests that an embedded store contains all acknowledged data after its process was killed. Most tests cover former
+//! bugs that lost data (see `vendor/README.md`). `tests/crash/run --faults` tests failing disks.
 
 use std::fs;
 use std::io::Write;
@@ -24,7 +24,7 @@ struct Crashes {
     crashes: usize,
 }
 
-/// The commits that are appended between two crashes.
+/// The commits that are appended between two crashes, and the size of the memtable during this time.
 #[derive(Clone, Copy)]
 struct Writes {
     memtable_bytes: usize,

@@ -18,7 +18,7 @@ async fn text(response: Response) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_over_the_rate_limit_get_retry_after() {
+async fn requests_over_the_rate_limit_of_their_key_get_429_with_retry_after() {
     let mut config = Config::default();
     config.http.rate_limit_per_minute = 3;
     let server = Server::start_with(&config).await.expect("a server");

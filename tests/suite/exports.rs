@@ -281,7 +281,7 @@ async fn an_import_of_later_events_restores_a_deleted_aggregate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_ended_early_is_continued() {
+async fn an_import_that_ended_early_is_continued_and_a_missing_event_is_reported() {
     let server = mixed().await;
     let exported = Exported::new();
     let written = exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
@@ -341,7 +341,7 @@ async fn an_invalid_line_is_reported_by_number_and_the_preceding_lines_are_impor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_events_without_the_first_line_of_an_export_is_imported() {
+async fn a_file_of_events_without_the_first_line_of_an_export_is_imported_once_and_its_events_are_checked() {
     let store = Store::connect("mem://").await.expect("a store");
     engine(&store).await.first_start(None).await.expect("started");
     let folder = tempfile::tempdir().expect("a folder");

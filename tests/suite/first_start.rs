@@ -50,7 +50,7 @@ async fn one_of_several_starting_servers_creates_the_first_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chosen_key_replaces_an_unused_first_key() {
+async fn a_chosen_key_replaces_the_first_key_only_while_the_first_key_is_unused() {
     let store = Store::connect("mem://").await.expect("a store");
     let unseen = engine(store.share()).await.first_start(None).await.expect("a start").expect("an empty store").key;
     let (chosen, later) = (key("a"), key("b"));

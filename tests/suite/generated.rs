@@ -17,7 +17,7 @@ fn the_openapi_document_matches_the_handlers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_openapi_document_is_served_as_json_and_yaml() {
+async fn the_openapi_document_is_served_as_json_as_yaml_and_as_a_page() {
     let server = foldwork_tests::server::Server::start().await.expect("a server");
     let served = async |path: &str| {
         let request = poem::Request::builder().uri(path.parse().expect("a path")).finish();

@@ -87,7 +87,7 @@ async fn edges_of_the_handbook_match_the_known_links() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edges_match_the_mentions_in_the_bodies() {
+async fn edges_of_recorded_articles_match_the_mentions_in_their_bodies() {
     let Some(articles) = articles::articles() else { return };
     let drawn = draw(&articles).await;
     assert_same(&mentions(&articles), &drawn);
@@ -130,7 +130,7 @@ async fn draw(articles: &Articles) -> Edges {
 }
 
 /// Returns the mentions between articles that are not deleted. If several articles have the same number, a mention of
-/// the number refers to the oldest of these articles.
+/// the number refers to the first of these articles in the order of ids.
 fn mentions(articles: &Articles) -> Edges {
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     let by_slug: BTreeMap<&str, &str> = live().map(|(id, article)| (article.text("slug"), id.as_str())).collect();
@@ -191,7 +191,7 @@ fn in_path(c: char) -> bool {
 }
 
 #[test]
-fn names_are_found_in_paths_files_and_links() {
+fn names_in_paths_files_and_links_and_numbers_after_prefixes_are_found() {
     let body =
         "[a](text/one.md), `b/two`: three.md. [four-4](five#six/seven)\n\n[r]: eight\n\nhttps://h/nine/?q=/x/y and/or";
     let found: Vec<_> = names(body).into_iter().collect();

@@ -27,7 +27,7 @@ const MAX_MEMORY: i64 = 256 << 20;
 const THREADS: usize = 2;
 
 #[test]
-fn hostile_scripts_are_stopped() {
+fn hostile_scripts_are_stopped_in_time_and_do_not_affect_other_scripts() {
     let files = files("plugins/hostile", "rhai");
     let failures = std::thread::scope(|scope| {
         let files = &files;

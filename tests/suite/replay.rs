@@ -205,7 +205,8 @@ impl Recorded {
         self.same_items(rows, expected, self.unordered, "")
     }
 
-    /// Returns whether two arrays are equal, or have the same items in any order. `field` is the field with the arrays.
+    /// Returns whether two arrays are equal or, if `unordered` is set, have the same items in any order. `field` is the
+    /// field with the arrays.
     fn same_items(&self, got: &[Value], expected: &[Value], unordered: bool, field: &str) -> bool {
         if got.len() != expected.len() {
             return false;

@@ -140,7 +140,7 @@ fn unknown_and_repeated_names_of_enabled_plugins_are_rejected() {
     assert!(refused(&["fed"]).ends_with("did you mean 'feed'?"));
     assert!(refused(&["likner"]).ends_with("did you mean 'linker'?"));
     assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: the plugin 'linker' is listed twice");
-    assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a setting, not a plugin");
+    assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a current or former setting, not a plugin");
 }
 
 #[test]

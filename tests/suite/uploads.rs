@@ -146,7 +146,7 @@ async fn links_signed_for_another_purpose_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_becomes_invalid_when_its_key_is_revoked_or_expires() {
+async fn an_upload_link_becomes_invalid_after_15_minutes_or_when_its_key_is_revoked_or_expires() {
     let server = started().await;
     let (id, key) = model_key(&server, "owner", None).await;
     let revoked = link(&server, &key, "one.txt").await;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
 use crate::store::control::members::GrantBasis;
 
-/// The prefix of credentials, which distinguishes them from keys.
+/// The prefix that distinguishes credentials from keys.
 const PREFIX: &str = "fwrt_";
 /// The lifetime of a credential, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_identifies_its_key_and_workspace_and_grants_no_scopes() {
+    async fn a_credential_identifies_its_key_workspace_and_agents_but_has_no_scopes_and_is_no_key() {
         let (access, caller) = opened().await;
         let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
         let (credential, expires_at) =
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(listening.caller.workspace_id(), caller.workspace_id());
         assert!(listening.caller.scopes().is_empty());
         assert_eq!(listening.agents.as_deref(), Some(&[Arc::from("a")][..]));
-        assert!(access.authenticate(&credential, None).await.is_err(), "a credential is not a key");
+        assert!(access.authenticate(&credential, None).await.is_err(), "a credential was accepted as a key");
     }
 
     #[tokio::test]

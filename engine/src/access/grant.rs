@@ -251,7 +251,7 @@ mod tests {
         let (caller, _) = held(&access, None).await;
         let (first, second) = (access.grant(&caller), access.grant(&caller));
         drop(first);
-        assert_eq!(access.held.held.lock().ended.len(), 2, "the key and the membership");
+        assert_eq!(access.held.held.lock().ended.len(), 2, "the entries are not the key and the membership");
         drop(second);
         assert!(access.held.held.lock().ended.is_empty());
     }

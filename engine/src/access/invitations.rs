@@ -41,7 +41,8 @@ impl Access {
         Ok(SignedIn { access: self.clone(), user: self.admit(&identity).await? })
     }
 
-    /// Returns the invitations that are still open: they have not expired, and the keys that created them still exist.
+    /// Returns the given invitations that are still open. An open invitation has not expired, and if a key created the
+    /// invitation, the key still exists.
     pub(super) async fn still_open(&self, invitations: Vec<Invitation>) -> Result<Vec<Invitation>> {
         let now = self.clock.now_ms();
         let key = |invitation: &Invitation| invitation.derived_from.clone().filter(|origin| !origin.contains(':'));
@@ -79,7 +80,8 @@ impl Access {
 }
 
 impl SignedIn {
-    /// Returns the invitations to the user's verified address, oldest first.
+    /// Returns the open invitations to the user's verified address, oldest first. The list is empty if the user has no
+    /// verified address.
     pub async fn invitations(&self) -> Result<Vec<Proposal>> {
         match self.user.record.verified_email() {
             Some(email) => self.access.proposals(email).await,
@@ -108,8 +110,8 @@ impl SignedIn {
         }
     }
 
-    /// Returns the user's verified address. Fails if the user has no verified address, because such a user has no
-    /// invitations.
+    /// Returns the user's verified address. A user without a verified address has no invitations, so the error states
+    /// that the invitation `id` does not exist.
     fn email(&self, id: &str) -> Result<Arc<str>> {
         let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
         email.ok_or_else(|| Error::not_found("invitation", id))

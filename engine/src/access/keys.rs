@@ -14,8 +14,12 @@ use crate::store::control::keys::OriginFault;
 use crate::store::control::members::GrantBasis;
 use crate::store::retry;
 
-/// The error for a caller whose key was revoked, or whose user has left, since the caller was authenticated.
-pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is no longer valid");
+/// The error for a caller whose right has ended since the caller was authenticated: the key was revoked, or the user
+/// has left the workspace or is no longer an owner.
+pub(super) const GONE: Error = Error::Unauthenticated(
+    "the caller has lost the right during the request: the key was revoked, or the user has left the workspace or is no \
+     longer an owner",
+);
 
 /// The maximum number of derived keys that an error lists.
 const MAX_LISTED: usize = 100;

@@ -58,8 +58,8 @@ impl Access {
         .await
     }
 
-    /// Revokes a device of a user. The device cannot activate itself again, unless [`MAX_REVOKED`] devices of the user are
-    /// revoked later.
+    /// Revokes a device of a user. The device cannot activate itself again, unless [`MAX_REVOKED`] devices of the user
+    /// are revoked later.
     pub async fn revoke_device(&self, user_id: &Arc<str>, id: &str) -> Result<()> {
         let now = self.clock.now_ms();
         self.with_devices(user_id, |devices| {

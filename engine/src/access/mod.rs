@@ -152,7 +152,8 @@ impl Access {
     }
 
     /// Returns the caller that a key identifies, if this server has read the key from the store within the last five
-    /// minutes. Always `None` if the server is alone on its store.
+    /// minutes. Returns `None` if the key has expired or grants no access to the workspace, and always if the server is
+    /// alone on its store.
     pub fn remembered(&self, bearer: &str, workspace: Option<&str>) -> Option<Caller> {
         let now = self.clock.now_ms();
         let known = self.known.remembered(&hash_of(bearer), now)?;

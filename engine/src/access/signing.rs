@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_verifies_the_signatures_of_another_server() {
+    async fn a_signature_is_valid_on_another_server_only_for_its_message_purpose_and_key() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let signature = here.sign(Purpose::FileLink, b"a/b").await.expect("signed");

@@ -111,11 +111,12 @@ impl Access {
     }
 }
 
-/// Fails if the name of a workspace is empty, too long, or contains a control character.
+/// Fails if the name of a workspace is empty, only white space or too long, or contains a control character.
 pub fn check_name(name: &str) -> Result<()> {
     if !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
         return Ok(());
     }
-    let expected = format!("expected 1 to {MAX_NAME_CHARS} characters, none of which is a control character");
+    let expected =
+        format!("expected 1 to {MAX_NAME_CHARS} characters, not only white space, and no control characters");
     Err(Error::invalid_at("/name", expected))
 }

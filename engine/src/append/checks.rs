@@ -38,13 +38,14 @@ pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &
     }
 }
 
-/// Returns whether the event changes or deletes an aggregate that must exist.
+/// Returns whether the event's aggregate must exist: the event updates or deletes the aggregate, the request does not
+/// accept any version, and the event was not recorded in another log.
 fn needs_aggregate(new: &NewEvent) -> bool {
     let is_change = matches!(event::verb(&new.event_type), payload::UPDATED | DELETED);
     is_change && new.expected != StreamExpectation::Any && new.recorded.is_none()
 }
 
-/// Fails if the event changes or deletes an aggregate that does not exist.
+/// Fails if the event's aggregate must exist (see `needs_aggregate`) but does not.
 pub(crate) fn check_exists(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
     match before {
         None if needs_aggregate(new) => Err(Error::not_found("aggregate", &new.aggregate_id)),

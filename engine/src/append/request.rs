@@ -74,7 +74,8 @@ pub struct AppendOutcome {
     pub events: Vec<Arc<Event>>,
     /// Whether each event was already in the log, in the order of `events`.
     pub repeated: Vec<bool>,
-    /// The state after each of the events. May be empty if the append repeats an earlier request.
+    /// The state of the aggregate after each of the events. For an event that was already in the log, the current state
+    /// of the aggregate. May be empty if the append repeats an earlier request.
     pub states: Vec<Arc<Aggregate>>,
     /// Whether the append repeats an earlier request and returns the response of that request.
     pub replayed: bool,

@@ -28,7 +28,8 @@ use crate::store;
 const CONCURRENT: usize = 8;
 /// The maximum number of segments that are written for one workspace before other workspaces have their turn.
 const SEGMENTS_PER_TURN: usize = 64;
-/// The interval at which closed workspaces and the control database are archived.
+/// The interval of two loops: the loop that archives closed workspaces and the control database, and the loop that
+/// maintains the archive.
 const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;

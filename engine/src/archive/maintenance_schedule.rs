@@ -18,7 +18,7 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 /// The maximum age at which the last verification still counts if a new verification fails with an error, in
 /// milliseconds.
 const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
-/// The number of digests that are kept of each workspace.
+/// The number of digests that are kept in an epoch of a workspace.
 const DIGESTS: usize = 48;
 
 impl Backups {

@@ -46,7 +46,7 @@ pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms:
 }
 
 /// Removes segments whose lines a merged segment contains, if the merged segment is readable and was written before
-/// `before_ms`. If the write of the merged segment was torn, removes the merged segment instead.
+/// `before_ms`. If the merged segment is damaged, removes the merged segment instead.
 async fn remove_parts(
     bucket: &Bucket,
     workspace_id: &Arc<str>,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_consecutive_segments_of_one_level_are_merged() {
+    fn old_consecutive_segments_are_merged_in_groups_of_limited_size() {
         let segment = |number: u64, size: u64, modified_at: i64| SegmentRef {
             size,
             modified_at,

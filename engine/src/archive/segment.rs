@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_of_a_segment_is_detected() {
+    fn every_changed_byte_and_every_cut_of_a_segment_is_detected() {
         let (written, bytes) = segment(ArchivePlace::default(), b"{\"position\":1}\n{\"position\":2}\n");
         let found = decode(&bytes).expect("readable");
         assert_eq!((found.header, found.lines.len()), (written, 30));

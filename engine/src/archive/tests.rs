@@ -92,7 +92,7 @@ async fn state(engine: &Arc<Engine>, id: &str) -> (u64, Object) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_installation_is_restored_up_to_a_position() {
+async fn a_lost_installation_is_restored_up_to_the_end_or_a_position_and_a_second_restore_continues() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     for (until, version, has_invoice) in [(RestoreEnd::End, 3, true), (RestoreEnd::Position(3), 2, false)] {
@@ -138,7 +138,7 @@ async fn a_verification_finds_every_missing_or_changed_segment() {
     let segments = archive.bucket.list(&format!("{id}/000001/log")).await.expect("listed");
     assert_eq!(segments.len(), 4);
     for segment in &segments {
-        let whole = archive.bucket.read(&segment.key).await.expect("read").expect("there");
+        let whole = archive.bucket.read(&segment.key).await.expect("read").expect("the segment");
         let mut changed = whole.to_vec();
         changed[whole.len() / 2] ^= 1;
         archive.bucket.put(&segment.key, changed.into()).await.expect("changed");
@@ -152,7 +152,7 @@ async fn a_verification_finds_every_missing_or_changed_segment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_archive_begins_a_new_epoch_after_the_store_was_reset_to_an_earlier_state() {
+async fn the_archive_of_a_reset_store_begins_a_new_epoch_and_every_epoch_can_be_restored() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let store = Store::connect("mem://").await.expect("a store");
@@ -196,7 +196,7 @@ async fn the_archive_begins_a_new_epoch_after_the_store_was_reset_to_an_earlier_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_restored_as_a_new_workspace_beside_the_original() {
+async fn a_workspace_is_restored_once_as_a_new_workspace_and_invalid_restores_are_rejected() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (store, id) = archived(&folder, &key).await;
     let engine = engine(&store).await;
@@ -272,7 +272,7 @@ async fn two_archivers_of_one_log_write_one_chain_of_segments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn merged_segments_restore_the_same_log() {
+async fn merges_keep_every_event_remove_old_parts_and_remove_a_damaged_merged_segment() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(&store).await;

@@ -30,7 +30,8 @@ const MAX_STATE_BYTES: usize = 512 << 20;
 const MAX_HASHED_FILES: usize = 1_000;
 /// The limit of the total size of the hashed files, in bytes. The last hashed file may exceed the limit.
 const MAX_HASHED_BYTES: u64 = 256 << 20;
-/// The time within which the archive must reach the position of a digest, in milliseconds.
+/// The maximum time from the computation of a digest until the archive reaches the position of the digest, in
+/// milliseconds. After this time, an archive that ends before the position counts as damaged.
 const ARCHIVED_WITHIN_MS: i64 = 600_000;
 /// The maximum number of problems that are reported.
 const MAX_PROBLEMS: usize = 20;

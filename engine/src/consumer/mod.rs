@@ -6,7 +6,7 @@
 //! of the search current (`search/labels.rs`, `search/vectors.rs`).
 //!
 //! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
-//! written again for a time that depends on its size: at most 8 KiB per second are written for one aggregate. The wait
+//! written again for a time that depends on its size: one second for each 8 KiB, and at most five minutes. The wait
 //! ends early after 16,384 events or 16 MiB of events, and when the workspace closes. After a crash the start takes
 //! longer, but no event is lost.
 //!

@@ -132,8 +132,8 @@ impl Worker {
         }
     }
 
-    /// Adopts new plugin versions, compares the edges of some aggregates if edges have to be compared, and processes
-    /// the next events.
+    /// Adopts new plugin versions, folds the aggregates again after a redefinition, compares the edges of some
+    /// aggregates if edges have to be compared, and processes the next events.
     ///
     /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
     /// store.

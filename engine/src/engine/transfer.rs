@@ -60,8 +60,8 @@ impl Engine {
         }
     }
 
-    /// Adds a key from another store by its hash, unless the key or one of its ancestors was revoked, or its user is
-    /// not a member. An existing key gets the earlier of the two expiry times.
+    /// Adds a key from another store by its hash, unless the key or one of its ancestors was revoked, its user is not a
+    /// member, or a different key has the same id or hash. An existing key gets the earlier of the two expiry times.
     pub async fn import_key(&self, key: &KeyRecord) -> Result<ImportOutcome> {
         check_id(&key.id)?;
         if key.hash.len() != 64 || !key.hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// Removes a member and the member's keys, because the member was removed in another store. Keeps a member who has
-    /// joined since that removal.
+    /// joined since that removal, and the owner of the workspace.
     pub async fn import_removal(&self, workspace_id: &str, removed: &RemovedMember) -> Result<ImportOutcome> {
         check_id(&removed.user_id)?;
         let member = self.access.control().read_membership(workspace_id, &removed.user_id).await?;

@@ -48,7 +48,7 @@ error_codes! {
     /// The scope of the operation requires an active subscription, which the user does not have.
     SubscriptionRequired "402": "Change the plan.";
     /// The key does not have the required scope. `required` lists the scopes.
-    InsufficientScope "403": "Use a key that has one of the scopes.";
+    InsufficientScope "403": "Use a key with the scope that the message names.";
     /// The role of the caller in the workspace is too low.
     InsufficientRole "403": "Ask an owner of the workspace for a higher role.";
     /// The caller may listen to the agent, but may not act for the agent.

@@ -103,8 +103,8 @@ fn not_author(author: &str) -> Error {
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
-/// Gives a draft with neither a name nor the id of an artifact a default name. Several such drafts in one request get
-/// different names.
+/// Returns a draft with a default name if the draft has neither a name nor the id of an artifact. The default names in
+/// one request differ. Other drafts stay unchanged.
 fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {
         return draft.clone();

@@ -100,7 +100,8 @@ pub(super) fn conflict(code: ErrorCode, message: String, task: &Task<'_>, act: A
     Error::conflict_with(code, message, details)
 }
 
-/// Returns the event that moves a task to another status. Clears the fields that belong to the previous status.
+/// Returns the event that sets the status and fields of a task. If the status changes, clears the fields that belong to
+/// the previous status.
 pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, fields: Object) -> NewEvent {
     let mut payload = Object::from_iter([(field::STATUS, Value::from(next.name()))]);
     let is_left = |status: Status| task.status() == status && next != status;
@@ -141,8 +142,9 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
 }
 
 /// Adds a task's deliverers to the fields of an event: the keys and sessions that have delivered its output, and the
-/// sender's key or session. Also adds the ancestors of these keys and sessions. Deliverers are never removed, because a
-/// removed deliverer could decide on its own output. Fails if there are too many deliverers.
+/// sender's key or session. Also adds the ancestors and the users of these keys and sessions, except of keys that are
+/// bound to agents. Deliverers are never removed, because a removed deliverer could decide on its own output. Fails if
+/// there are too many deliverers.
 pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
     let Some(sender) = &stamp.sender else { return Ok(()) };
     let with = |known: &[Value], new: &[Arc<str>]| {

@@ -58,7 +58,7 @@ impl ScriptedOutput {
         }
     }
 
-    /// Returns an event of the task with the metadata of the delivery.
+    /// Returns an event of the task with the id, the time and the metadata of the delivery.
     fn event(&self, event: NewEvent) -> NewEvent {
         NewEvent {
             metadata: self.metadata.clone(),

@@ -40,15 +40,16 @@ impl Departure {
     }
 }
 
-/// Returns the departure of the agent that a task is assigned to. Returns `None` if the agent has not left.
+/// Returns the departure of the agent that a task is assigned to. Returns `None` if the task has no assigned agent, or
+/// if the agent has not left.
 pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Departure> {
     let id = task.assigned_agent()?;
     Departure::agent(view.aggregate(id).as_deref(), id)
 }
 
-/// Returns the event that takes a task away from an assignee who has left. Returns `None` if the task does not exist,
-/// has ended, or is not assigned to that assignee. If the successor is an agent that gets no work, the task becomes
-/// unassigned.
+/// Returns the event that gives a task of an assignee who has left to the successor. The task becomes unassigned if
+/// there is no successor, or if the successor is an agent that gets no work. Returns `None` if the task does not exist,
+/// has ended, or is not assigned to the assignee who has left.
 pub fn decide(view: &View<'_>, id: &str, left: &Departure, stamp: Option<&Stamp>) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);

@@ -1,4 +1,4 @@
-//! Decides the actions of people on tasks.
+//! Checks the actions that people request on tasks, and returns the resulting events.
 
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
     if wrong.is_empty() { Ok(question) } else { Err(wrong.into()) }
 }
 
-/// Computes the artifacts that an edit of a task produces. Fails if the task does not allow the edit.
+/// Computes the artifacts that an edit of a task produces. Fails if the task does not meet `expected` or does not allow
+/// the edit, if the edit is invalid, or if an effect cannot be adapted to the edit.
 pub fn edited(found: &Aggregate, expected: StreamExpectation, edit: &Edit, stamp: &Stamp) -> Result<ArtifactEdit> {
     check_version(found, expected)?;
     let task = &Task::new(found);
@@ -303,7 +304,8 @@ fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object>
     replaced.chain(edited.iter().filter(|artifact| superseded(artifact).is_none())).collect()
 }
 
-/// Returns the event of an assignment, or `None` if the task already has this assignee and due date.
+/// Returns the event of an assignment, or `None` if the task already has this assignee, this due date and the status
+/// `next`. Without `due_at`, the task keeps its due date.
 fn assigned(
     view: &View<'_>,
     task: &Task<'_>,

@@ -241,7 +241,8 @@ impl TimerLoop {
         }
     }
 
-    /// Handles the deadlines that have passed.
+    /// Handles up to [`BATCH`] deadlines that have passed, unless another server is the leader. Deadlines whose
+    /// handling fails stay due.
     async fn process_due(&mut self) -> Result<TimerOutcome> {
         // Without deadlines, the clock is not read.
         let Some(next) = self.schedule.next() else { return Ok(TimerOutcome::Nothing) };
@@ -392,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_left_is_listed_once_despite_many_events() {
+    fn only_agents_that_left_are_listed_and_each_agent_once() {
         let event = |aggregate_type: &str, id: &str| {
             Arc::new(Event { aggregate_type: aggregate_type.into(), ..Event::sample(id, "any", 1) })
         };

@@ -25,7 +25,7 @@ pub const NAME_KEY: &str = "slug";
 /// The name of the field with the successor that takes over the tasks of a disabled or deleted agent: `agent:ID` or
 /// `user:ID`.
 pub const SUCCESSOR: &str = "reassign_to";
-/// The status of an enabled agent, which gets work.
+/// The status of an enabled agent. The agent gets work, unless its plugin is not enabled.
 pub const ENABLED: &str = "active";
 /// The status of a disabled agent, which gets no work.
 pub const DISABLED: &str = "disabled";
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_an_enabled_plugin_is_active_unless_disabled() {
+    fn agents_of_plugins_are_active_and_get_work_only_if_agent_and_plugin_are_enabled() {
         let (linker, disabled) = (agent(&[(PLUGIN, "linker")]), agent(&[(PLUGIN, "linker"), (STATUS, DISABLED)]));
         let is_enabled = |plugin: &str| plugin == "linker";
         let status = |agent: &Aggregate| AgentStatus::of(agent, is_enabled, Some(0), 0);

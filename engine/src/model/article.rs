@@ -1,4 +1,4 @@
-//! Views of articles for readers, and the fields and checks of an article's publication.
+//! The publication of articles, and the views of articles as drafts or published revisions.
 
 use std::sync::Arc;
 

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_stored_value_fits_a_small_stack() {
+    fn the_deepest_stored_value_fits_a_small_stack_and_deeper_values_are_rejected() {
         let work = || {
             let value = nested(json::MAX_STORED_DEPTH);
             let text = json::text(&value);

@@ -27,8 +27,8 @@ pub struct Derivation<'a> {
 }
 
 impl<'a> Derivation<'a> {
-    /// Returns the derivation that the metadata of an event describes, or `None` if no plugin derived the event.
-    /// Clients can write the same metadata, so the depth is kept within its limits.
+    /// Returns the derivation that the metadata of an event describes, or `None` if the description is incomplete or
+    /// its depth is below 1. Clients can write any depth, so a depth above [`MAX_DEPTH`] is lowered to this maximum.
     pub fn of(metadata: &'a Object) -> Option<Derivation<'a>> {
         let text = |name: &str| metadata.get(name).and_then(Value::as_str);
         let depth = metadata.get(DEPTH).and_then(Value::as_int).filter(|depth| *depth >= 1)?;

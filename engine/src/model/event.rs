@@ -139,11 +139,12 @@ pub fn verb(event_type: &str) -> &str {
     event_type.split_once('.').map_or("", |(_, verb)| verb)
 }
 
-/// An event to be appended. The appender sets the other fields of the [`Event`], such as the version and the position.
+/// An event to be appended. The appender sets the fields that only the stored [`Event`] has, such as the version and
+/// the position.
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent {
     pub aggregate_id: String,
-    /// The type of the aggregate. Empty for an existing aggregate that keeps its type.
+    /// The type of the aggregate. May be empty if the aggregate already exists.
     pub aggregate_type: String,
     pub event_type: String,
     /// The id or the slug of a project.

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_notified_about_assignments_messages_and_decisions() {
+    fn agents_are_notified_about_assignments_messages_decisions_and_deadlines() {
         let notification = |agent: &str, name: &'static str| (agent.to_owned(), name);
         let events = [
             event(1, "created", assigned("agent", "a")),

@@ -29,7 +29,7 @@ pub fn text<'a>(file: &'a Aggregate, field: &str) -> Option<&'a str> {
     file.state.get(field).and_then(Value::as_str)
 }
 
-/// Returns the size of a file, in bytes.
+/// Returns the size of a file, in bytes, or 0 if the state contains no valid size.
 pub fn size_bytes(file: &Aggregate) -> u64 {
     file.state.get(SIZE).and_then(Value::as_int).and_then(|size| u64::try_from(size).ok()).unwrap_or(0)
 }

@@ -9,7 +9,7 @@ const MAX_SHOWN: usize = 20;
 
 /// Returns the candidate that is most similar to `name`, if `name` may be a misspelling of this candidate.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing names takes quadratic time, and every known name is at most 64 bytes long.
+    // Comparing names takes quadratic time, and few known names are longer than 64 bytes.
     if name.len() > 64 {
         return None;
     }

@@ -74,7 +74,7 @@ enum MatchedBy {
     FrontMatter,
 }
 
-/// Returns the keys of a page, or an empty list if the state has no path.
+/// Returns the keys of a page, or an empty list if the state has no path of 1 to [`MAX_LENGTH`] bytes.
 pub fn keys(state: &Object) -> Vec<PageKey> {
     let Some(path) = path(state) else { return Vec::new() };
     let mut keys = Vec::new();
@@ -484,6 +484,10 @@ mod tests {
             assert_eq!(named(&pages, reference, "x.md").as_deref(), expected, "{reference}");
         }
         assert_eq!(named(&pages[..2], "old name.md", "x.md").as_deref(), Some("content/a.md"));
+    }
+
+    #[test]
+    fn a_state_without_a_valid_path_has_no_keys() {
         for path in [Value::Null, Value::Int(1), "".into(), "x".repeat(MAX_LENGTH + 1).into()] {
             assert!(keys(&Object::from_iter([(PATH, path)])).is_empty());
         }

@@ -191,7 +191,7 @@ fn an_event_filter_cannot_use_an_outer_row() {
 }
 
 #[test]
-fn a_correlated_lookup_uses_an_index() {
+fn a_correlated_lookup_uses_an_index_and_returns_the_matching_rows() {
     let pipeline = r#"[{"$documents": [{"_id": 1, "k": 5}, {"_id": 2, "k": "5"}, {"_id": 3}]},
         {"$lookup": {"let": {"k": "$k"}, "as": "x", "pipeline": [
             {"$documents": [{"v": 5.0, "n": 1}, {"n": 2}, {"v": [5], "n": 3}, {"v": 5, "n": 9}]},

@@ -97,7 +97,7 @@ impl ResidentRows {
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Appends rows of a type to `found`: up to `count` rows directly before a given row, the last one first.
+    /// Appends the last rows of a type before the row `before` to `found`, at most `count` rows, the last row first.
     pub fn rows_before(&self, aggregate_type: &str, before: usize, count: usize, found: &mut Vec<u32>) {
         let rows = self.types.get(aggregate_type).map_or(&[][..], Vec::as_slice);
         let end = rows.partition_point(|row| (*row as usize) < before);

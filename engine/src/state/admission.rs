@@ -109,7 +109,8 @@ impl Admission {
         let QueryLimits { workspace_queries, key_queries, wait_ms, .. } = &self.limits;
         format!(
             "the query waited {wait_ms} ms for other queries to end; the limits on concurrent queries are \
-             {workspace_queries} per workspace (`pipeline.workspace_queries`) and {key_queries} per key or user"
+             {workspace_queries} per workspace (`pipeline.workspace_queries`) and {key_queries} per key or user, where \
+             0 means no limit"
         )
     }
 

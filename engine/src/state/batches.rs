@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::store::workspace::log::{EventRef, fitting};
 
-/// The limits of a batch. A batch ends at the limit that is reached first, but contains at least one event.
+/// The limits of a batch. A batch from memory ends at the limit that is reached first, but contains at least one event.
+/// A batch from the store always ends at the end of a commit, so the batch may exceed the limits.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub events: usize,

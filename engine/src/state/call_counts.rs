@@ -16,7 +16,7 @@ use super::plugin_host::PluginHost;
 use crate::error::Result;
 use crate::store::Database;
 
-/// The age from which the list of living servers is too old to remove the counts of other servers.
+/// If the list of living servers is at least this old, the counts of servers that are not in the list are kept.
 const MAX_BEAT_AGE: Duration = Duration::from_secs(30);
 
 /// The measures of each plugin, by the plugin's name.

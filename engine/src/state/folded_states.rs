@@ -121,7 +121,8 @@ impl FoldedStates {
         self.dirty.mark(events);
     }
 
-    /// Adds events that have become visible to the last events in memory, and notifies the followers of these events.
+    /// Adds events that have become visible to the last events in memory, and wakes the followers of the log, of the
+    /// affected agents' feeds and of the events' aggregates.
     /// `feed` lists the agents that the events affect, each with the index of its event in `events`.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };

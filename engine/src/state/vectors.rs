@@ -61,7 +61,7 @@ impl Vectors {
         self.changed.lock().len()
     }
 
-    /// Runs the model on a thread for blocking work.
+    /// Returns one vector for each text. Runs the model on a thread for blocking work.
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFailure> {
         if texts.is_empty() {
             return Ok(Vec::new());

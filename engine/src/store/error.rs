@@ -19,7 +19,7 @@ pub enum Error {
     /// A record, a file or an object of the archive cannot be read.
     #[error("{} cannot be read: {reason}", record.as_deref().unwrap_or("a stored record"))]
     Corrupt {
-        /// The kind of the record and its id, such as `the key '0198'`. `None` if the record is not known.
+        /// The name of the record in the message, such as `the key '0198'`. `None` if the record is not known.
         record: Option<String>,
         reason: String,
     },

@@ -24,7 +24,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// its last block. The record must be larger than a block, so that its write fails.
 const HASHES: u32 = 256;
 
-/// A health check that writes one record. Each check overwrites the same record.
+/// A health check that writes a record. Each write overwrites the same record.
 #[derive(Default)]
 pub struct StoreProbe {
     control: OnceCell<Database>,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_probe_reports_the_last_outcome_until_the_outcome_is_too_old_and_then_writes() {
+    fn a_check_writes_unless_a_recent_write_or_a_recent_refusal_gives_the_result() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
         let written = WriteOutcome { at: began, failure: None };
         let refusal = CommitRefusal { at: began + second, reason: "full".into() };

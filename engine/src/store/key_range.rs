@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_ranges_cover_every_id() {
+    fn key_ranges_cover_every_id_and_end_at_a_length_limit() {
         assert_eq!(KeyRange::by_size([]), [KeyRange::default()]);
         let ids: Vec<String> = (0..2 * KeyRange::LENGTH + 1).map(|number| format!("{number:05}")).collect();
         let ranges = KeyRange::by_size(ids.iter().map(|id| (id.as_str(), 0)));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn key_ranges_of_large_snapshots_end_at_a_byte_limit() {
+    fn key_ranges_end_at_a_byte_limit_or_at_a_length_limit() {
         let ends = |sized: &[(&str, usize)]| -> Vec<Option<Arc<str>>> {
             KeyRange::by_size(sized.iter().copied()).into_iter().map(|key_range| key_range.until).collect()
         };

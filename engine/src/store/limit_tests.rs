@@ -51,7 +51,7 @@ fn key(id: &str, created_at: i64, expires_at: Option<i64>) -> KeyRecord {
 }
 
 #[tokio::test]
-async fn a_user_with_1000_keys_can_create_another_key_after_a_key_has_expired() {
+async fn a_user_with_1000_keys_can_create_another_key_only_after_a_key_has_expired() {
     let control = with_member().await;
     fill(&control, "key", Record::Object(key("filler", 1, None).fields()), "hash").await;
     control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");

@@ -169,8 +169,8 @@ impl Store {
     }
 
     /// Opens the database of a workspace, and creates the database if needed. If this process is the only writer,
-    /// handles that were opened earlier can no longer append. If other processes may write, restores the head of the
-    /// log.
+    /// handles that were opened earlier can no longer append. If other processes may write, moves the stored head of
+    /// the log to the last event.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
         let name = database_name(workspace_id)?;
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;

@@ -106,7 +106,7 @@ async fn logs_and_snapshots_with_values_deeper_than_the_request_limit_are_opened
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn states_with_unreadable_snapshots_are_folded_from_the_log() {
+async fn states_with_unreadable_snapshots_are_folded_from_the_log_and_stored_again() {
     let (store, log) = store().await;
     let payload = |number: i64| Object::from_iter([("n", number)]);
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
@@ -168,7 +168,7 @@ async fn unreadable_facts_do_not_affect_the_facts_about_other_aggregates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn articles_of_older_logs_may_share_a_slug() {
+async fn articles_of_older_logs_keep_a_shared_slug_but_cannot_take_a_slug_in_use() {
     let (store, log) = store().await;
     for (position, (id, slug)) in [("a", "x"), ("b", "x"), ("c", "Not Valid")].into_iter().enumerate() {
         let events = [event(id, 1, position as u64 + 1, Object::from_iter([("slug", slug)]))];

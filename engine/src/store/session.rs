@@ -27,8 +27,8 @@ pub struct Sizes {
     /// The size of a memtable, in bytes. A memtable gathers writes in memory. While a full memtable is written to a
     /// file, a second memtable gathers further writes.
     pub memtable_bytes: usize,
-    /// The maximum size of cached file blocks, in bytes. A small cache suffices, because responses come from the states
-    /// in memory, and the store is read when a workspace opens.
+    /// The maximum total size of cached file blocks, in bytes. A small cache suffices, because responses come from the
+    /// states in memory, and the store is read when a workspace opens.
     pub cache_bytes: usize,
 }
 

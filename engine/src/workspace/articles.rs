@@ -78,7 +78,8 @@ pub enum Perspective {
 }
 
 impl ContentReader {
-    /// Returns an article in the requested perspective. Callers who may not see drafts get the published revision.
+    /// Returns the draft or the published revision of an article, as `requested`. Callers who may not see drafts always
+    /// get the published revision.
     pub async fn article(&self, id: &str, requested: Perspective) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
         let article = self.context.live_article(id)?;

@@ -91,7 +91,8 @@ impl CallContext {
         if matches!(self.consistency, Consistency::Strong)
             && let Err(error) = self.state().plugins.releases.refresh().await
         {
-            tracing::warn!(%error, "failed to read the released versions of plugins");
+            let workspace = &self.state().record.id;
+            tracing::warn!(%error, %workspace, "failed to read the released versions of plugins");
         }
     }
 

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn positions_beyond_the_last_event_cannot_be_acknowledged() {
+    async fn an_acknowledged_position_only_grows_and_is_at_most_the_last_position() {
         let engine = engine(Store::connect("mem://").await.expect("a store")).await;
         let key = engine.first_start(None).await.expect("started").expect("a new store").key;
         let (writer, listener) = enter(&engine, &key).await;

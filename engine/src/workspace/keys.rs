@@ -65,8 +65,8 @@ impl Writer {
     }
 
     /// Creates the successor of a key of the caller's user. The replaced key expires after `ends_after_ms`
-    /// milliseconds. Allowed for the caller's own key, and for keys that the caller could have created. If `request` is
-    /// repeated, only one successor is created.
+    /// milliseconds, unless the key expires earlier anyway. Allowed for the caller's own key, and for keys that the
+    /// caller could have created. If `request` is repeated, only one successor is created.
     pub async fn rotate_key(
         &self,
         key_id: &str,

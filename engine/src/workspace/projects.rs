@@ -91,8 +91,8 @@ impl Reader {
 }
 
 impl ContentReader {
-    /// Returns the project that a request names besides its main resource. Fails with an input error if the project
-    /// does not exist, or if the caller may see none of its content.
+    /// Returns the project that a parameter of a request names. Fails with an input error, not with
+    /// [`Error::NotFound`], if the project does not exist, or if the caller may see none of its content.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
         let project = self.context.named_project(id_or_slug)?;

@@ -28,8 +28,8 @@ pub struct DeliverySelection {
 }
 
 impl Listener {
-    /// Returns the deliveries to an agent that `again` selects, oldest first. Reads the feed backward and stops at the
-    /// first event recorded before `again.since`, because the log is in the order of recording times.
+    /// Returns the deliveries to an agent that `again` selects, oldest first. Reads the feed backward in parts. Stops
+    /// after a part with an event recorded before `again.since`, because the log is in the order of recording times.
     pub async fn acknowledged_deliveries(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();
@@ -72,7 +72,7 @@ impl Listener {
 }
 
 /// Returns the position before the last [`PART`] events of the feed up to `end`. If fewer events are between `after`
-/// and `end`, returns `after` or the position at which the feed begins.
+/// and `end`, returns `after`, or the position at which the feed entries begin if this position is between the two.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
     // The store contains no feed entries for events that an older version of the program appended.
     if end <= state.feed_begin {

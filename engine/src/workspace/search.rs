@@ -19,8 +19,8 @@ pub const DEFAULT_LIMIT: u64 = 10;
 pub const MAX_LIMIT: u64 = 100;
 /// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// The types that a search includes only if the request names them. The title of a task
-/// often repeats the label of the aggregate that the task is about.
+/// The types that a search includes only if the request names them. The title of a task often repeats the label of the
+/// aggregate that the task is about.
 const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.

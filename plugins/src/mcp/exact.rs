@@ -1,5 +1,5 @@
 //! Keeps the numbers of tool calls exact. The protocol's library converts arguments and results to JSON values, which
-//! contain only the nearest doubles. Therefore the JSON texts of arguments and results are kept as well.
+//! contain only 64-bit integers and doubles. Therefore the JSON texts of arguments and results are kept as well.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};

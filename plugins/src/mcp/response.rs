@@ -9,7 +9,8 @@ use super::tool::ToolOutput;
 use super::{ExactResult, McpSettings};
 
 impl McpSettings {
-    /// Returns the result of a call in the protocol's form. Stores the text of the data in `exact` as well.
+    /// Returns the result of a call in the protocol's form. On success, also passes the text of the data to
+    /// [`ExactResult::keep`].
     pub(super) fn result(&self, response: Result<ToolOutput, Object>, exact: &ExactResult) -> CallToolResult {
         let admitted = |answer: ToolOutput| match self.admit(answer.text.get().len()) {
             Ok(()) => Ok(answer),

@@ -75,7 +75,7 @@ pub type Calling = Pin<Box<dyn Future<Output = Result<ToolOutput>> + Send>>;
 
 /// The data that a tool returns.
 pub struct ToolOutput {
-    /// The data as a JSON value. Each number is the nearest double.
+    /// The data as a JSON value. Numbers other than 64-bit integers are rounded to the nearest double.
     pub value: Value,
     /// The data as JSON text. Each number is exact.
     pub text: Box<RawValue>,

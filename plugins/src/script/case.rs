@@ -176,8 +176,8 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// Returns a line-by-line comparison of two results, or `None` if the results are equal. Lines that begin with `-` are
-/// only in the expected result, and lines that begin with `+` are only in the returned result.
+/// Returns a comparison of the lines of two results, or `None` if the results are equal. From the first to the last
+/// difference, the lines of the expected result begin with `-`, and the lines of the returned result begin with `+`.
 fn difference(expected: &Value, returned: &Value) -> Option<String> {
     if expected == returned {
         return None;

@@ -116,7 +116,8 @@ impl ScriptText<'_> {
         Ok(())
     }
 
-    /// Rejects a hook that reads a setting that the manifest does not declare. Such a setting is always absent.
+    /// Rejects a hook that reads a setting that the manifest does not declare, except for reads with the operator `??`.
+    /// The undeclared setting is always absent.
     fn settings(&self, names: &ScriptNames<'_>) -> Result<(), LoadError> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
         let hint = match nearest(&setting, names.settings.keys().map(|name| &**name)) {

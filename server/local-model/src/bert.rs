@@ -115,7 +115,7 @@ fn pooling(config: PoolingConfig) -> anyhow::Result<Pooling> {
     match config {
         PoolingConfig { pooling_mode_mean_tokens: true, pooling_mode_cls_token: false } => Ok(Pooling::Mean),
         PoolingConfig { pooling_mode_mean_tokens: false, pooling_mode_cls_token: true } => Ok(Pooling::First),
-        _ => bail!("{POOLING}: expected one of pooling_mode_mean_tokens and pooling_mode_cls_token"),
+        _ => bail!("{POOLING}: exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token must be true"),
     }
 }
 

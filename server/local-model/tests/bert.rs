@@ -57,12 +57,12 @@ fn knows_what_words_mean(model: &Model) {
 }
 
 #[test]
-fn a_small_model_ranks_related_words_first() {
+fn a_small_model_computes_unit_vectors_that_rank_related_words_first() {
     knows_what_words_mean(&open(&folder(SEED)));
 }
 
 #[test]
-fn a_real_model_ranks_related_words_first() {
+fn a_real_model_computes_unit_vectors_that_rank_related_words_first() {
     let Ok(folder) = std::env::var("FOLDWORK_TEST_MODEL") else {
         eprintln!("skipped: FOLDWORK_TEST_MODEL is not set to the folder of a model");
         return;
@@ -104,7 +104,7 @@ fn texts_that_are_too_long_are_truncated() {
 }
 
 #[test]
-fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
+fn exactly_one_pooling_mode_is_accepted_and_the_mean_is_the_default() {
     let folder = folder(SEED);
     let pooled = |mean: bool, first: bool| {
         let modes = json!({ "pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": first });
@@ -116,7 +116,7 @@ fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
     assert!(!are_the_same(&mean, &first));
     for (mean, first) in [(true, true), (false, false)] {
         let refused = pooled(mean, first).expect_err("both or no pooling modes").to_string();
-        assert!(refused.starts_with("1_Pooling/config.json: expected one of"), "{refused}");
+        assert!(refused.starts_with("1_Pooling/config.json: exactly one of"), "{refused}");
     }
     std::fs::remove_dir_all(folder.path().join("1_Pooling")).expect("removed");
     assert!(are_the_same(&vectors(&open(&folder), &["changing the oil"])[0], &mean), "the mean is the default");

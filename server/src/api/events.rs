@@ -224,7 +224,8 @@ impl Api {
         /// Only events that this actor appended: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`.
         actor: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The maximum time to wait for an event if there is none yet, in milliseconds.
+        /// The maximum time to wait for an event if there is none yet, in milliseconds; the default is 0. The server
+        /// waits at most 30,000 milliseconds.
         wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,

@@ -228,7 +228,8 @@ impl Api {
 
     /// Deletes a file.
     ///
-    /// The file's bytes no longer count towards the quota, and its history stays in the log.
+    /// The file's bytes count towards the quota until the store has removed the bytes. The file's history stays in the
+    /// log.
     #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
     async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<FileDeletionResponse> {
         access.0.delete_file(&body.path).await?;

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_sent_if_the_client_prefers_it_to_json() {
+    fn a_stream_is_sent_only_if_the_client_prefers_a_stream_to_json() {
         let streams =
             ["text/event-stream", "text/event-stream, */*", "Text/Event-Stream;q=0.9, application/json;q=0.5"];
         let pages =

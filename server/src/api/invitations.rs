@@ -28,7 +28,7 @@ shown! {
     role: OneOf<Roles> = invitation.role.name().into(),
     created_at: String = format_date(invitation.created_at),
     /// The expiry time of the invitation, which is the expiry time of the key that created the invitation. Null if that
-    /// key does not expire.
+    /// key does not expire, or if the invitation was created without a key.
     expires_at: Option<String> = invitation.expires_at.map(format_date),
 }
 

@@ -179,7 +179,8 @@ impl Api {
         /// The position after which the page begins.
         after: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The maximum time to wait for a notification if there is none yet, in milliseconds.
+        /// The maximum time to wait for a notification if there is none yet, in milliseconds; the default is 0. The
+        /// server waits at most 30,000 milliseconds.
         wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,

@@ -25,8 +25,8 @@ pub enum Action {
     Key,
     /// Lists the backups of a running server.
     Status(table::ListFormat),
-    /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if an
-    /// archive is damaged or its states differ from the digests.
+    /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if archived
+    /// data is damaged or missing, or if states differ from the digests.
     Verify(VerifyArguments),
 }
 

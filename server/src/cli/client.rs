@@ -211,7 +211,8 @@ impl fmt::Debug for Token {
 }
 
 fn parse_base(server: &str) -> anyhow::Result<Url> {
-    let base = Url::parse(server).with_context(|| format!("`{server}` is not a server address"))?;
+    let base = Url::parse(server)
+        .with_context(|| format!("`{server}` is not a server address such as http://127.0.0.1:8080"))?;
     if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
         bail!("`{server}` is not a server address: it must begin with http:// or https://");
     }

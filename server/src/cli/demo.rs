@@ -132,7 +132,8 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> 
     Ok(projects.id(project).map(str::to_owned))
 }
 
-/// Prints the answers to the questions. Returns the id of the article with the most revisions.
+/// Prints the questions about a project, each with its pipeline and its answer. Returns the id of the article with the
+/// most revisions, or `None` if the project has no articles.
 async fn ask_questions(client: &Client, project: &str) -> anyhow::Result<Option<String>> {
     let folders = of_project(folders_pipeline(), project);
     let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_name_the_server_and_the_key() {
+    fn the_next_steps_name_the_server_the_key_and_the_article() {
         let client = Client::new("http://127.0.0.1:9/", "sk_1").expect("valid address");
         let steps = next_steps(&client, Some("id-1"));
         assert!(steps.contains("export FOLDWORK_SERVER='http://127.0.0.1:9' FOLDWORK_TOKEN='sk_1'\n"));

@@ -15,7 +15,7 @@ use super::{pages, retry};
 pub struct Projects {
     slugs: HashMap<String, String>,
     names: HashSet<String>,
-    /// The projects that the server or the store has listed, without the projects that `ensure` created.
+    /// The projects in the last list from the server or the store, without projects that `ensure` has created since.
     pub listed: Vec<ExportedProject>,
 }
 

@@ -118,7 +118,7 @@ where
 
 impl Outlet {
     /// Adds one event to the open batch, and passes a full batch to the sender. `line` is the number of the event's
-    /// line in the source, and `read` is the position after the event.
+    /// line in the source, and `read` is the number of bytes that were read from the source, for the progress bar.
     pub fn push(&mut self, event: &PortableEvent<'_>, line: u64, read: u64) -> anyhow::Result<()> {
         let json = event.to_request()?;
         match self.batcher.push(&json, event.project_id.as_deref(), line, read) {

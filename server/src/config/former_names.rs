@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use anyhow::bail;
 use config::{Map, Value, ValueKind};
 
-/// The former names of settings: the section, the former name, the new name and the unit of a former number.
+/// The former names of settings: the section, the former name, the new name, and the unit of a number under the former
+/// name.
 const RENAMED: [(&str, &str, &str, &str); 14] = [
     ("http", "body_limit_bytes", "body_limit", "B"),
     ("http", "idle_timeout_s", "idle_timeout", "s"),
@@ -24,7 +25,7 @@ const RENAMED: [(&str, &str, &str, &str); 14] = [
     ("pipeline", "memory_bytes", "memory", "B"),
 ];
 /// The former settings that another setting replaces: the former path, the path of the other setting, and the unit of a
-/// former number.
+/// number under the former path.
 const MERGED: [(&str, &str, &str); 5] = [
     ("http.event_streams_per_workspace", "http.streams_per_workspace", ""),
     ("realtime.sockets_per_workspace", "http.streams_per_workspace", ""),
@@ -156,7 +157,8 @@ fn merge(settings: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns a value with the unit, if the value is a number and the unit is not empty.
+/// Converts a whole number to a text with the unit. Returns the value unchanged if it is not a whole number, or if the
+/// unit is empty.
 fn with_unit(value: Value, unit: &str) -> Value {
     let origin = value.origin().map(str::to_owned);
     let kind = match value.kind {

@@ -168,8 +168,8 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         })
     }
 
-    /// Takes one request from a caller's allowance or, if too many callers are in memory, from the allowance of its
-    /// group.
+    /// Takes one request from a caller's allowance or, if too many callers are in memory, from the shared allowance
+    /// that `group` selects. Fails if the allowance is used up.
     fn take(&self, caller: &K, group: impl Hash) -> Result<(), ApiError> {
         self.check(caller, group).map_err(|wait| self.refusal(wait))
     }

@@ -227,7 +227,8 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the reason for a response with 429 or 503, as the value of a metric's label.
+/// Returns the reason for a response with 429 or 503, as the value of a metric's label. Returns `None` for any other
+/// status.
 fn rejection(status: StatusCode, code: Option<ErrorCode>, path: &str) -> Option<&'static str> {
     Some(match (status, code) {
         (StatusCode::TOO_MANY_REQUESTS, code) => match code {

@@ -32,7 +32,7 @@ pub struct Bodies {
     /// body.
     file_limit: usize,
     /// The size limit in bytes of a message of the Model Context Protocol. Parsing such a message takes several times
-    /// the memory of a body of the API.
+    /// the memory of a body of the API with the same size.
     mcp_limit: usize,
     upload_limit: u64,
     timeout: Duration,

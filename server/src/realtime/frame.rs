@@ -218,7 +218,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn written_frames_are_read_back(
+        fn written_text_frames_are_read_back(
             join_ref in proptest::option::of(".{0,20}"), reference in proptest::option::of(".{0,20}"),
             topic in ".{0,40}", event in ".{0,40}", payload in ".{0,40}",
         ) {

@@ -5,8 +5,8 @@
 //! 1. **Right.** `POST /agents/connect` returns a credential, signed with a key of the control database, so that any
 //!    server can check the credential. A client with the credential gets a `Listener`, which reads feeds and updates
 //!    presence. If the caller that created the credential may write, the listener also moves cursors. A message between
-//!    clients names its sender, and cannot have the name of a server event. A socket holds its `Grant` as an event
-//!    stream does.
+//!    clients names its sender, and cannot have the name of a server event. Like an event stream, a socket ends when
+//!    its `Grant` ends.
 //! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery to the
 //!    members of its channel and to no other channel. The follower ends with the last socket.
 //! 3. **Join.** A new member receives no live events at first: `replay.rs` reads from the agent's cursor, as fast as

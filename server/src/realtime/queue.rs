@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_queue_returns_frames_in_order() {
+    async fn a_queue_returns_frames_in_order_and_frees_its_memory() {
         let queue = Queue::new(QueueBound { messages: 1_000, bytes: 1_000_000 });
         (1..=100).for_each(|length| queue.push(frame(length)));
         queue.filled().await;

@@ -74,8 +74,8 @@ impl JoiningMember {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Resends the acknowledged events that the client requests. Returns the log position after which the unsent events
-    /// begin.
+    /// Resends the acknowledged events that the client requests. Returns the log position after which the other events
+    /// are sent: the agent's cursor, or a later position if the client requests events after that position.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;
         let Some(Replay { since, after, limit }) = self.replay else { return Ok(cursor) };

@@ -189,7 +189,8 @@ impl SocketSession {
         self.channels.insert(topic, JoinedChannel { line, agent, config, membership, missed, presence_key });
     }
 
-    /// Returns the agent and the configuration of the channel to join, or the reason why the client cannot join.
+    /// Returns the agent and the configuration of the channel to join, or the reason why the client cannot join. If the
+    /// message contains a token, replaces the socket's token.
     async fn admit(&mut self, inbound: &ClientMessage) -> Result<(Arc<Aggregate>, JoinConfig), String> {
         if self.channels.len() >= self.max_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err(format!("ChannelRateLimitReached: a socket may join at most {} channels", self.max_channels));

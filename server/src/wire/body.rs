@@ -25,7 +25,7 @@ const CONTENT_TYPE: &str = "application/json";
 /// A JSON request body. `T` is the type that the body is parsed into and the schema in the OpenAPI document.
 pub struct Body<T> {
     pub value: T,
-    /// The text that the client sent. The fingerprint of an idempotency key includes this text.
+    /// The text that the client sent. The fingerprint of a request with an idempotency key includes this text.
     pub text: Vec<u8>,
 }
 

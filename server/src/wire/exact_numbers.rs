@@ -20,7 +20,8 @@ struct EventTexts<'t> {
     events: Option<Vec<EventTexts<'t>>>,
 }
 
-/// Adds the texts of the numbers in a request to the events that were parsed from the request.
+/// Adds texts of numbers in a request to the events that were parsed from the request: the texts of the numbers that no
+/// value of the engine represents exactly.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

@@ -84,8 +84,8 @@ pub struct Stages(pub Value);
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);
 
-/// Declares the items that all implementations of [`Type`] in this crate have in common: no value has a raw form or
-/// elements to validate.
+/// Declares the items that all implementations of [`Type`] in this crate have in common: the raw value is the value
+/// itself, and no value has elements to validate.
 macro_rules! without_validation {
     () => {
         type RawValueType = Self;

@@ -4,7 +4,8 @@
 use foldwork_engine::Error;
 use poem_openapi::types::MaybeUndefined;
 
-/// Returns the new value of a field that cannot be empty, or `None` if the field is absent and does not change.
+/// Returns the new value of a field that cannot be empty, or `None` if the field is absent and does not change. Fails
+/// if the field is null.
 pub fn required<T>(field: MaybeUndefined<T>, name: &str, expected: &str) -> Result<Option<T>, Error> {
     match field {
         MaybeUndefined::Undefined => Ok(None),

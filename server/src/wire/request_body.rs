@@ -118,12 +118,13 @@ impl<T> SentField<T> {
         SentField { name, value: sent.filter(|_| !is_null).cloned(), numbers, is_null, shown: PhantomData }
     }
 
-    /// Returns the value. The numbers in an object keep their text.
+    /// Returns the value, or `None` if the field is absent. Numbers in an object keep the text that the client wrote.
     pub fn exact(&self) -> Option<Value> {
         self.value().map(|value| exact(value, self.numbers.as_ref()))
     }
 
-    /// Returns the items of an array. The numbers in items that are objects keep their text.
+    /// Returns the items of the array, or `None` if the value is no array. Numbers in items that are objects keep the
+    /// text that the client wrote.
     pub fn exact_items(&self) -> Option<Vec<Value>> {
         let inside = |place| self.numbers.as_ref().and_then(|numbers| numbers.inside(place));
         let items = self.value()?.as_array()?.iter().enumerate();
@@ -158,7 +159,7 @@ impl<T> SentField<T> {
         Error::invalid_at(self.pointer(), message)
     }
 
-    /// Returns the text. Adds a violation if the value has another type.
+    /// Returns the text. If the value is not a string, adds a violation and returns `None`.
     pub fn text_or_violation(&self, violations: &mut Violations) -> Option<String> {
         match self.value()? {
             Value::String(text) => Some(text.to_string()),
@@ -229,8 +230,8 @@ pub fn first<'s, T>(spellings: &[&'s SentField<T>]) -> Option<&'s SentField<T>> 
     present.or(spellings.first()).copied()
 }
 
-/// Returns the text of the only present field of several fields with the same meaning. Fails if several fields are
-/// present.
+/// Returns the text of the only present field of several fields with the same meaning, or `None` if no field is
+/// present. Fails if several fields are present, or if the value is not a string.
 pub fn first_text<T>(spellings: &[&SentField<T>]) -> Result<Option<String>, Error> {
     let given: Vec<(&str, bool)> = spellings.iter().map(|sent| sent.given()).collect();
     if let Some(several) = several(&given) {
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_be_in_only_one_of_its_alternative_fields() {
+    fn a_text_may_be_in_only_one_of_several_fields_and_null_counts_as_absent() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
         let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
         assert!(refused.contains("expected only one of"), "{refused}");

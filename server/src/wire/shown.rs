@@ -1,7 +1,7 @@
 //! Declares the types of responses that show data of the engine: each field together with its value.
 
 /// Declares a type of responses, and its conversion from data of the engine. In the values of the fields, the name
-/// after `from` refers to the converted data. `where` introduces further names.
+/// after `from` refers to the converted data. `where` contains statements that run before these values are computed.
 macro_rules! shown {
     (
         $(#[$about:meta])*

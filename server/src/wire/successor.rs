@@ -11,7 +11,7 @@ pub fn read_successor(
     text.map(|text| Assignee::parse(text).ok_or_else(|| wrong("expected agent:ID or user:ID"))).transpose()
 }
 
-/// Returns the error about the query parameter `reassign_to`.
+/// Returns the error for an invalid query parameter `reassign_to`. `allowed` describes the allowed values.
 pub fn successor_parameter(allowed: &'static str) -> Error {
     Error::invalid(format!("reassign_to is not valid: {allowed}"))
 }

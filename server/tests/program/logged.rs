@@ -71,7 +71,7 @@ fn the_access_log_can_be_turned_off() {
 }
 
 #[test]
-fn every_log_line_is_a_json_object_if_the_log_format_is_json() {
+fn in_json_format_every_log_line_is_an_object_and_the_owner_key_is_only_on_standard_output() {
     let folder = Folder::new();
     let settings = in_memory(&[("FOLDWORK_LOG__FORMAT", "json")]);
     let mut process = folder.command(&settings).env_remove("FOLDWORK_BOOTSTRAP_KEY").spawn().expect("a program");

@@ -215,7 +215,7 @@ fn names_from_client_requests_create_no_metric_series() {
 }
 
 #[test]
-fn the_documentation_describes_every_metric() {
+fn the_documentation_describes_exactly_the_existing_metrics_and_every_alert() {
     let text = document("monitoring.md");
     let label = |name: &&str| format!("`{name}`");
     let recorded = ENGINE.iter().chain(SERVER).map(|metric| {

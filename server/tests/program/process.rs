@@ -21,12 +21,12 @@ pub struct Program {
     log: Receiver<String>,
 }
 
-/// Returns a key that consists of one repeated digit.
+/// Returns a key: `sk_` and 64 times the same digit.
 pub fn key(digit: char) -> String {
     format!("sk_{}", digit.to_string().repeat(64))
 }
 
-/// Returns the command `foldwork` in a folder, without the environment of the test.
+/// Returns the command `foldwork` in a folder, with only `PATH` from the environment of the test.
 pub fn foldwork(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foldwork"));
     command.args(arguments).current_dir(folder).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());

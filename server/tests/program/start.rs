@@ -79,7 +79,7 @@ fn variables_that_a_start_does_not_need_do_not_prevent_the_start() {
 }
 
 #[test]
-fn a_check_reports_each_checked_part_and_changes_nothing() {
+fn a_check_reports_wrong_settings_and_an_open_store_and_creates_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |variables: &[(&str, &str)]| {
         let mut command = foldwork(folder.path(), &["serve", "--check"]);
@@ -118,7 +118,7 @@ fn a_check_reports_each_checked_part_and_changes_nothing() {
 }
 
 #[test]
-fn the_server_log_states_why_a_token_was_denied_but_does_not_contain_the_token() {
+fn the_log_states_why_tokens_are_denied_without_the_tokens_and_in_a_limited_number_of_lines() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
     command
@@ -166,7 +166,7 @@ fn the_server_log_states_why_a_token_was_denied_but_does_not_contain_the_token()
 }
 
 #[test]
-fn clients_behind_a_trusted_proxy_have_their_own_limits() {
+fn clients_behind_a_trusted_proxy_have_their_own_limits_and_other_forwarded_addresses_are_ignored() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |proxies: &str| {
         let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);

@@ -1,5 +1,5 @@
-//! Tests that a key that is bound to agents cannot close a task that waits for a person, and that requests with an
-//! ended claim are rejected.
+//! Tests that a key that is bound to agents can neither replace the output of a person nor skip a required review, and
+//! that requests with an ended claim are rejected.
 
 use foldwork_engine::model::access::Role;
 use foldwork_tests::server::Server;
@@ -102,7 +102,7 @@ async fn output_without_an_effect_can_be_completed_without_a_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_rejected_after_the_end_of_its_claim() {
+async fn messages_and_artifacts_are_rejected_after_the_end_of_their_claim() {
     let bench = Bench::start().await;
     let id = task_with(&bench.server, DRAFTER, &json!({})).await;
     let claim = json!({"agent_id": DRAFTER, "lease_seconds": 60});

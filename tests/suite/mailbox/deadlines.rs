@@ -28,7 +28,7 @@ async fn an_expired_lease_releases_the_task_and_the_fifth_expiry_fails_the_task(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn renewing_a_lease_appends_no_event() {
+async fn renewals_extend_only_the_leases_of_the_given_agents_and_append_no_event() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let (held, other) = (task(&server, DRAFTER).await, task(&server, HELPER).await);

@@ -1,4 +1,5 @@
-//! Tests that a user who has delivered output cannot gain the right to decide by revoking or rotating keys.
+//! Tests that a user who has delivered output cannot gain the right to decide by revoking or rotating keys, and that
+//! only owners can cancel the tasks of other users.
 
 use foldwork_engine::model::access::Role;
 use foldwork_tests::server::Server;

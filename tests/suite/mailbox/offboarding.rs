@@ -143,7 +143,7 @@ async fn a_repeated_removal_gets_404_and_the_task_stays_unassigned() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn disabling_an_agent_ends_its_claims_without_counting_an_attempt() {
+async fn disabling_an_agent_moves_its_tasks_to_the_successor_without_counting_an_attempt() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let (held, reviewed) = (task(&server, DRAFTER).await, task(&server, DRAFTER).await);

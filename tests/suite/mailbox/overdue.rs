@@ -30,7 +30,7 @@ async fn task_and_events(server: &Server, id: &str) -> (Value, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_gets_one_event_and_becomes_unread_when_its_due_date_passes() {
+async fn a_task_gets_one_event_per_due_date_and_becomes_unread_when_the_date_passes() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     act(&server, &id, "read", json!({})).await;

@@ -104,7 +104,8 @@ async fn users_cannot_decide_on_their_own_deliveries() {
     let id = new_task(&server).await;
     deliver(&server, &worker, &id).await;
     let approve = format!("/mailbox/{id}/approve");
-    // No other key of the user can decide on the output either, regardless of which key created the other.
+    // No key of the user can decide on the output: neither the delivering key, nor the keys that it created, nor the
+    // key that created it, nor another key.
     for by in [&worker, &derived, &owner, &other] {
         let answer = request(&server, by, &approve, Some(&json!({}))).await;
         assert_eq!(code(&answer), (403, "own_delivery"), "{}", answer.1);

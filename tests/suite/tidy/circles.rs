@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_is_found_without_the_path_to_it() {
+    fn every_cycle_is_found_without_the_nodes_that_lead_to_it() {
         let arrows = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("d", "e"), ("e", "f"), ("f", "e"), ("g", "a")];
         let mut all = Arrows::new();
         for (from, to) in arrows {

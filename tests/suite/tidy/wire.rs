@@ -15,10 +15,7 @@ use super::{imports, sources};
 const DESCRIBED: [&str; 2] = ["server/src/wire", "server/src/api"];
 /// The types that only describe a schema, each with the reason.
 const ONLY_DESCRIBED: [(&str, &str); 2] = [
-    (
-        "StreamEvents",
-        "both forms of an append are parsed as one struct, because null in a field means that it is absent",
-    ),
+    ("StreamEvents", "both forms of an append are parsed as one struct, because a null field counts as absent"),
     ("TypeDefinition", "the engine checks a definition itself, and names everything in it that is wrong"),
 ];
 

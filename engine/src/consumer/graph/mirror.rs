@@ -42,7 +42,7 @@ struct MirrorCheckpoint {
 }
 
 impl Mirror {
-    /// Applies the writes since the last call.
+    /// Applies the leader's writes since the last call.
     pub async fn step(&self, state: &Arc<State>) -> Result<()> {
         let mut applied = self.applied.lock().await;
         state.folded.follower_caught_up();

@@ -168,8 +168,8 @@ impl Calls<'_> {
         self.state.plugins.call(self.plugin, &version, inputs, hook, self.circuit.failures_left(retries_later)).await
     }
 
-    /// Retries the failed calls. Each delay applies to all failed calls together. Returns each outcome with the number
-    /// of attempts.
+    /// Retries the failed calls, unless the plugin's `on_error` ignores failures. Each delay applies to all failed
+    /// calls together. Returns each outcome with the number of attempts.
     ///
     /// If the plugin is already failing for an aggregate, a failed step of this aggregate is parked without a retry.
     /// Failures of a single aggregate do not open the circuit, so retries for each of its events would delay the log

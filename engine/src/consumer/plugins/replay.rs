@@ -40,7 +40,7 @@ pub struct ReplayTally {
     /// For the hook `work`, the number of tasks.
     pub events: u64,
     /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
-    /// parked, unless the plugin's `on_error` ignores failures.
+    /// parked, unless the call itself failed and the plugin's `on_error` ignores failures.
     pub failed: u64,
     /// The number of aggregates for which the plugin's facts changed.
     pub changed: u64,

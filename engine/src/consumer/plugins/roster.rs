@@ -152,7 +152,7 @@ mod tests {
         assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (2, true));
         roster.set_plugins(FxHashSet::default());
         assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (1, false));
-        assert!(roster.agent("b").is_some(), "a program does the work of the other agent");
+        assert!(roster.agent("b").is_some(), "the agent without a plugin gets no work");
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_of_a_trait_are_listed_in_order_of_registration() {
+    fn candidates_are_all_agents_or_subscribers_of_a_trait_in_order_of_registration() {
         let agent = |id: &str, traits: &[&str]| {
             let subscribed: Vec<Value> = traits.iter().copied().map(Value::from).collect();
             let state = Object::from_iter([(SUBSCRIBED_TRAITS, Value::from(subscribed))]);

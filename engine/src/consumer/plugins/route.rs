@@ -110,7 +110,7 @@ impl Assignees {
     }
 
     /// Checks the assignees of assignments and of their escalation steps. Returns a failure for an agent that is
-    /// unknown or disabled, and for a user who is not a member of the workspace, because nobody would see the task.
+    /// unknown or gets no work, and for a user who is not a member of the workspace, because nobody would see the task.
     pub async fn check(&mut self, roster: &Roster, assigned: &[Assignment]) -> Result<Result<(), Failure>> {
         for (index, assignment) in assigned.iter().enumerate() {
             let steps = escalation(&assignment.metadata).into_iter().enumerate();
@@ -130,7 +130,7 @@ impl Assignees {
     async fn refused(&mut self, roster: &Roster, named: &Assignee) -> Result<Option<String>> {
         Ok(match named {
             Assignee::Agent(id) if roster.agent(id).is_none() => {
-                Some(format!("the agent '{id:.64}' is not registered or is disabled"))
+                Some(format!("the agent '{id:.64}' is not registered or is disabled, or its plugin is not enabled"))
             }
             Assignee::User(id) if !self.is_member(id).await? => {
                 Some(format!("the user '{id:.64}' is not a member of the workspace"))

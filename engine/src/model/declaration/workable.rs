@@ -6,7 +6,8 @@ use crate::model::excerpt::excerpt;
 use crate::model::payload;
 use crate::model::violation::Violations;
 
-/// Adds a violation for each option that cannot work for the field. `at` is the pointer of the field.
+/// Adds a violation for each option that cannot work for the field, and for a name with a dot. `at` is the pointer of
+/// the field.
 pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
     if field.name.contains('.') {
         let message = "a field name must not contain a dot, because pipelines read it as a path; \
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_names_and_options_of_fields_are_rejected_with_their_pointer() {
+    fn names_and_options_that_cannot_work_are_rejected_with_their_pointer_except_in_exports() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

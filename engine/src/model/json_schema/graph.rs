@@ -90,7 +90,8 @@ impl Graph {
     }
 
     /// Returns the number of evaluations that a subschema causes for one value, and the nesting depth of these
-    /// evaluations. The values inside the value do not count.
+    /// evaluations. The values inside the value do not count. Fails if the subschema refers to itself for the same
+    /// value, or exceeds a limit. The error contains the index of the subschema at fault, and the reason.
     fn expand(&self, place: usize, known: &mut [Expansion], nested: usize) -> Result<(u64, usize), (usize, String)> {
         match known.get(place) {
             Some(Expansion::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
@@ -270,7 +271,7 @@ impl<'s> SchemaReader<'s> {
     }
 
     /// Returns the number of steps that matching a pattern takes for each byte of the text. A larger automaton takes
-    /// more steps.
+    /// more steps. Fails if the pattern is too large, or if the schema has too many patterns.
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<u64, Violation> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {

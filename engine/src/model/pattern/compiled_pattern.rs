@@ -87,8 +87,8 @@ impl CompiledPattern {
         }
     }
 
-    /// Returns the approximate size of the compiled pattern in memory, in bytes. Includes memory that searches allocate
-    /// only if the pattern backtracks.
+    /// Returns the approximate size of the compiled pattern in memory, in bytes. The memory that searches allocate is
+    /// included only for patterns that backtrack.
     pub fn program_bytes(&self) -> usize {
         match &self.engine {
             PatternEngine::Linear(linear) => linear.program_bytes(),

@@ -95,8 +95,8 @@ impl EffectConflict {
 struct ArtifactChange<'a> {
     before: Option<&'a Object>,
     draft: ArtifactDraft,
-    /// The reason why the effect cannot be adapted to the new content. `None` if the effect was adapted, or if the edit
-    /// specifies the new effect.
+    /// The reason why the effect cannot be adapted to the new content. `None` if the effect was adapted, or if no
+    /// effect has to be adapted.
     unclear: Option<EffectConflict>,
 }
 
@@ -286,8 +286,8 @@ fn find(value: &Value, content: &Value, at: &mut (Vec<usize>, String), places: &
     }
 }
 
-/// Returns the previous and the new content of an artifact. Returns `None` if the parts without the content change as
-/// well, because an effect is adapted only to changes of the content.
+/// Returns the previous and the new content of an artifact. Returns `None` if one of the two is missing, or if other
+/// parts change as well, because an effect is adapted only to changes of the content.
 fn changed_argument(before: &Object, parts: &[Value]) -> Option<(Value, Value)> {
     let previous = parts_of(before);
     let place = argument_place(previous)?;

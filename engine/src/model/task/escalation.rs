@@ -93,7 +93,8 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
     Some(EscalationStep { after_ms: after_ms?, to, priority })
 }
 
-/// Converts a number of seconds, or a duration such as `2h`, to milliseconds.
+/// Converts a number of seconds, or a duration such as `2h`, to milliseconds. Returns `None` for other values, and for
+/// less than one second or more than [`MAX_AFTER_S`] seconds.
 fn after_ms(value: &Value) -> Option<i64> {
     let seconds = match value {
         Value::Int(seconds) => *seconds,

@@ -11,7 +11,7 @@ const ELLIPSIS: char = '…';
 pub fn check(title: &str) -> Result<(), String> {
     let title = title.trim();
     let fits = !title.is_empty() && title.chars().nth(MAX_CHARS).is_none();
-    if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_CHARS} characters")) }
+    if fits { Ok(()) } else { Err(format!("expected 1 to {MAX_CHARS} characters, not only white space")) }
 }
 
 /// Returns a text as a title, cut with an ellipsis if it is too long.
@@ -30,7 +30,7 @@ mod tests {
     fn a_title_is_not_blank_and_has_at_most_500_characters() {
         assert_eq!(check(&"ß".repeat(500)), Ok(()));
         for title in ["", " \n", &"x".repeat(501)] {
-            assert_eq!(check(title), Err("expected 1 to 500 characters".to_owned()));
+            assert_eq!(check(title), Err("expected 1 to 500 characters, not only white space".to_owned()));
         }
     }
 

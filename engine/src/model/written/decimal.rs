@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_numbers_have_one_canonical_form() {
+    fn only_equal_numbers_have_the_same_normalized_form() {
         for texts in [
             &["0", "-0", "0.000", "0e9"][..],
             &["1", "1.0", "10e-1", "0.01e2", "1E+0"],

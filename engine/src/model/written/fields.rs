@@ -107,9 +107,9 @@ impl WrittenFields {
     }
 }
 
-/// Replaces the value at a path in an object. The written forms of numbers remain, in the new value as well as in the
-/// rest of the object. The path consists of the indexes of fields and items. Returns `None` if the path is empty and
-/// the new value is not an object.
+/// Returns a copy of an object with `new` in place of the value at a path. Keeps the written forms of all other numbers
+/// of the object, and of the numbers in `new` if `new` is an object. The path consists of the indexes of fields and
+/// items. Returns `None` if the path is empty and `new` is not an object.
 pub fn replaced_at(object: &Object, path: &[usize], new: &Value) -> Option<Object> {
     match replaced((&object.clone().into(), object.numbers()), path, new) {
         (Value::Object(object), number) => Some(match number {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_value_keeps_the_written_numbers_of_other_values() {
+    fn replacing_a_value_keeps_the_written_numbers_of_the_object_and_of_the_new_value() {
         let before = object(r#"{"id":18446744073709551616,"in":[{"a":"x","n":18446744073709551617},"x"]}"#);
         let after = |path: &[usize], new: Value| replaced_at(&before, path, &new).map(|after| json::text(&after));
         let expected = r#"{"id":18446744073709551616,"in":[{"a":"y","n":18446744073709551617},"x"]}"#;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copied_field_keeps_its_number_as_written() {
+    fn copied_and_remaining_fields_keep_their_numbers_as_written() {
         let mut fields = WrittenFields::of(&object(r#"{"a":1,"b":18446744073709551616,"c":2}"#));
         fields.copy("a", &object(r#"{"x":1,"a":18446744073709551617}"#));
         fields.remove("c");

@@ -1,5 +1,6 @@
-//! Written forms of numbers: the original texts of numbers in JSON that neither a 64-bit integer nor a double
-//! represents exactly. The value in an object is the nearest double. An object of the log also keeps the written form.
+//! Written forms of numbers: the original texts of integers in JSON that do not fit in 64 bits, and of numbers with
+//! more digits than a double represents. The value in an object is the nearest double. An object of the log also keeps
+//! the written form.
 
 mod decimal;
 mod fields;
@@ -26,8 +27,8 @@ pub fn read(text: &str) -> Option<Object> {
     Some(with_numbers_of(object, text))
 }
 
-/// Adds the written forms of the numbers in a text to the object that was parsed from the text. Every object that may
-/// become the payload or the metadata of an event passes through this function.
+/// Adds the written forms of the numbers in a text to the object that was parsed from the text. Every object of a
+/// request or an import that may become the payload or the metadata of an event passes through this function.
 pub fn with_numbers_of(object: Object, text: &str) -> Object {
     if is_likely_in(text.as_bytes()) { object.with_numbers(numbers_of(text)) } else { object }
 }
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_doubles_do_not_represent_are_serialized_as_written() {
+    fn only_integers_beyond_64_bits_and_numbers_with_too_many_digits_are_serialized_as_written() {
         let exact = [
             r#"{"id":18446744073709551616}"#,
             r#"{"id":9223372036854775808,"next":-9223372036854775809}"#,

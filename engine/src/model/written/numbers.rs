@@ -85,7 +85,7 @@ impl<'n> NumberPlaces<'n> {
         NumberPlaces::new(inside(number))
     }
 
-    /// Returns the entry for a place. Each call must pass a later place than the previous call.
+    /// Returns the entry for a place. The calls must pass all places in ascending order, beginning with 0.
     pub(super) fn next(&mut self, place: usize) -> Option<&'n WrittenNumber> {
         self.0.next_if(|(next, _)| *next == place).map(|(_, number)| number)
     }

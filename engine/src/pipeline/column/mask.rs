@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_after_the_last_row_stay_clear() {
+    fn a_mask_contains_only_rows_of_its_segment_in_ascending_order() {
         let mut mask = Mask::none(70);
         mask.negate();
         assert_eq!((mask.count(), mask.rows().last()), (70, Some(69)));

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lists_are_stored_once_and_change_independently() {
+    fn equal_lists_are_stored_once_and_change_independently_and_kinds_are_stored_only_if_needed() {
         let (mut segment, mut texts) = (Segment::preallocated(), Dictionary::default());
         let list = |number: usize| -> Value {
             (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_span_contains_every_number_of_the_segment() {
+    fn the_span_contains_every_number_ever_written_to_the_segment() {
         let (mut segment, mut texts) = (Segment::default(), Dictionary::default());
         for (row, number) in [5i64, -3, 9].into_iter().enumerate() {
             segment.set(row, Cell::Value(&Value::Int(number)), &mut texts);

@@ -9,7 +9,7 @@ use crate::pipeline::value::memory;
 /// The value of an expression for one row. The query is not charged for the value: a function that keeps the value
 /// charges the query.
 pub struct InputValue {
-    /// The value, or `None` if the field is missing.
+    /// The value, or `None` if the value is missing.
     pub value: Option<Value>,
     /// An upper limit for the bytes of the value that were built for the query. All other bytes belong to the source.
     pub built: usize,

@@ -108,7 +108,7 @@ mod tests {
     use crate::pipeline::{Table, prepare};
 
     #[test]
-    fn every_example_returns_its_result() {
+    fn every_example_except_that_of_fold_contains_its_name_and_returns_its_result() {
         let elapsed = || 0;
         let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 64 << 20);
         query.user = Object::from_iter([("id", "someone")]).into();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_descriptions_end_with_a_full_stop() {
+    fn names_of_a_kind_are_unique_descriptions_end_with_a_full_stop_and_argument_types_are_known() {
         let mut names: Vec<(&str, &str)> = catalogue().map(|entry| (entry.kind.name(), entry.word.name)).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");

@@ -100,7 +100,7 @@ mod tests {
     use super::named;
 
     #[test]
-    fn numbers_round_to_adjacent_values_of_the_series() {
+    fn numbers_round_to_adjacent_values_of_the_series_and_zero_stays_zero() {
         let both = |series, number| named(series).map(|series| (series.round_down(number), series.round_up(number)));
         assert_eq!(both("R5", 10.0), Some((6.3, 16.0)));
         assert_eq!(both("1-2-5", 0.3), Some((0.2, 0.5)));

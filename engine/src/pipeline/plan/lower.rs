@@ -19,7 +19,7 @@ use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
 /// The settings for lowering a plan, and the scans that the lowering has produced.
 pub struct PlanLowering {
-    /// The scans of the steps that are already lowered.
+    /// The scans of the sources and steps that are already lowered.
     pub scans: Vec<Scan>,
     /// Whether the program may use columns.
     pub columns: bool,

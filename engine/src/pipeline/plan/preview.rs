@@ -73,7 +73,7 @@ fn part(mut plan: LogicalPlan, lowering: &mut PlanLowering) -> Preview {
 }
 
 /// Moves the first `$match` into the source, if the source can evaluate all conjuncts and count the matching rows.
-/// Returns the index of the stage, or `None` if the first step is not such a `$match`.
+/// Returns the index of the stage, or `None` if no stage moves.
 fn push(plan: &mut LogicalPlan) -> Option<usize> {
     let PlanStep::Match(filter) = &plan.nodes.first()?.step else { return None };
     let (filters, is_exact): (&mut Vec<Filter>, fn(&Filter) -> bool) = match &mut plan.source {

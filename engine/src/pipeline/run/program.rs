@@ -108,7 +108,8 @@ impl Program {
         self.metered(source, 0, run, meters)
     }
 
-    /// Runs the first steps over columns. Returns `None` if no step can run over columns.
+    /// Runs the first steps over columns, and records the measurements in `read` and `meters`. Returns `None` if no
+    /// step can run over columns.
     pub fn tail_rows<'a>(
         &'a self,
         run: RunContext<'a>,

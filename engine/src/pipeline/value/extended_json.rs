@@ -201,7 +201,9 @@ fn decimal(text: &str, location: &Location) -> Result<Option<Value>> {
     location.query.tick_bytes(path.len() + text.len())?;
     let found = if rounded.is_some() { "rounded".to_owned() } else { format!("read as the double {nearest:?}") };
     let (path, shown) = (excerpt_of(path), excerpt_of(text));
-    location.query.warn(format!("the $numberDecimal '{shown}' at {path} does not fit in 28 digits; it is {found}"));
+    location.query.warn(format!(
+        "the $numberDecimal '{shown}' at {path} exceeds the range or the 28 digits of a decimal; the number is {found}"
+    ));
     Ok(Some(rounded.map_or(Value::Double(nearest), Value::Decimal)))
 }
 
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_json_values_are_parsed_at_any_depth() {
+    fn extended_json_values_are_parsed_at_any_depth_except_regular_expressions() {
         for (text, expected) in [
             (r#"[{"a":{"$numberLong":"-9223372036854775808"}}]"#, r#"[{"a": Int(-9223372036854775808)}]"#),
             (r#"[{"a":[{"$numberInt":"7"},{"$numberDouble":"1e3"}]}]"#, r#"[{"a": [Int(7), Double(1000.0)]}]"#),

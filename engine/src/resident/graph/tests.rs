@@ -124,7 +124,7 @@ impl Articles {
 }
 
 #[test]
-fn an_edge_to_a_page_points_to_the_page_of_the_first_matching_reference() {
+fn a_link_to_a_page_opens_an_edge_to_the_page_of_the_first_matching_reference_or_is_broken() {
     let mut articles = Articles::default();
     let edges = [page("a", &["/docs/a", "/docs/b/a"]), page("n", &["n.md"]), page("../self", &["/docs/b.md"])];
     assert_eq!(articles.event("from", "created", &[("path", "docs/b.md")], &edges), [""; 0]);
@@ -198,7 +198,7 @@ fn repeating_a_desired_edge_changes_nothing_unless_its_weight_differs() {
 }
 
 #[test]
-fn a_walk_follows_the_requested_direction() {
+fn a_walk_follows_the_requested_direction_up_to_the_requested_depth() {
     let mut articles = Articles::default();
     for (id, to) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b")] {
         articles.event(id, "created", &[("slug", id)], &[link(slug(to))]);

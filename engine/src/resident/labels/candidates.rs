@@ -66,7 +66,7 @@ impl LabelQuery {
     }
 }
 
-/// Returns the similarity of two words, from 0 to 1. `query_word` may be the beginning of a word.
+/// Returns the similarity of two words, from 0 to 1. `query_word` may be the beginning of `word`.
 pub fn likeness(query_word: &str, word: &str) -> f64 {
     if query_word == word {
         return 1.0;

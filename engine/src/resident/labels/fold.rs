@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn trigrams_mark_where_words_begin_and_end() {
+    fn trigrams_of_words_are_padded_and_do_not_depend_on_the_order_of_the_words() {
         assert_eq!(trigrams("ab").len(), 3);
         assert_eq!(common(&trigrams("const generics"), &trigrams("generics const")), trigrams("const generics").len());
         assert!(trigrams("").is_empty());

@@ -11,7 +11,8 @@ use crate::model::id::AggregateId;
 
 /// The maximum number of bytes of a label that are indexed.
 pub const LABEL_BYTES: usize = 512;
-/// The maximum number of bytes that are indexed of all texts of an aggregate except its labels.
+/// The maximum number of bytes of an aggregate's body that are indexed. The body consists of all searched texts other
+/// than the labels.
 pub const BODY_BYTES: usize = 20_000;
 
 /// The searchable text of one aggregate.

@@ -83,7 +83,7 @@ impl Labels {
         }
     }
 
-    /// Replaces the labels that plugins found for an aggregate.
+    /// Replaces the labels that plugins found for an aggregate, and marks the aggregate to be indexed again.
     pub fn set_further(&self, id: &AggregateId, labels: Vec<Arc<str>>) {
         {
             let mut further = self.further.lock();

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_restore_is_read_back_unchanged() {
+    async fn the_first_restore_with_an_id_is_kept_and_read_back_unchanged() {
         let control = Database::control_in_memory().await;
         let (first, second) = (restore("1", 1, RestoreStatus::Running), restore("2", 2, RestoreStatus::Failed));
         for written in [&first, &second] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_first_end_of_a_restore_is_recorded() {
+    async fn only_the_first_end_of_a_restore_is_recorded_and_a_failed_restore_marks_its_workspace_for_deletion() {
         let control = Database::control_in_memory().await;
         let running = restore("1", 1, RestoreStatus::Running);
         control.begin_restore(&running).await.expect("written");

@@ -76,8 +76,8 @@ pub fn write(event: &Event) -> crate::store::Result<String> {
     crate::store::convert::json_text(&body)
 }
 
-/// Parses a body, but only the given fields of its payload. Numbers that a double cannot represent keep their digits,
-/// unless `fields` is an empty set.
+/// Parses a body, but only the given fields of its payload. Numbers that neither a 64-bit integer nor a double
+/// represents exactly keep their digits, unless `fields` is an empty set.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
     let mut body = read_values(text, fields)?;
     let reads_values = fields.is_none_or(|requested| !requested.is_empty());

@@ -143,7 +143,7 @@ mod tests {
     use crate::model::definition::{Field, FieldType};
 
     #[tokio::test]
-    async fn every_definition_stays_in_the_history_with_its_position() {
+    async fn definitions_stay_in_the_history_and_need_the_current_change_counter() {
         let log = Database::log_in_memory().await;
         let named =
             |field: &str| Definition::new("trip", "Trip", Vec::new(), vec![Field::new(field, FieldType::Array)]);

@@ -14,7 +14,8 @@ use crate::model::value::Object;
 use crate::store::key_range::KeyRange;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The transaction that writes effects and the checkpoint. Fails if another process has changed the checkpoint.
+/// The transaction that writes the records in [`FollowerWrites`] and the checkpoint. Fails if another process has
+/// changed the checkpoint.
 const WRITE: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
@@ -34,8 +35,8 @@ UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN
 DELETE type::record('graph_write', $writes - $kept) RETURN NONE;
 ";
 
-/// The number of writes of the graph whose changed keys are kept. A server that is further behind reads the whole
-/// graph.
+/// The number of latest writes of the graph whose changed keys are kept. A server that is behind by more writes reads
+/// the whole graph.
 const KEPT_WRITES: u64 = 4_096;
 
 /// The statement that increments the number of the last claimed generation, so that each generation is claimed only
@@ -163,9 +164,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position,
-    /// another generation or other versions of plugins than `before`. Also fails if `epoch` is given and the leader of
-    /// the workspace has another epoch.
+    /// Writes `effects` and the checkpoint `after`. Fails with [`Error::Conflict`] if the checkpoint has another
+    /// position, another generation or other versions of plugins than `before`. Also fails if `epoch` is given and the
+    /// leader of the workspace has another epoch.
     pub async fn write_effects(
         &self,
         effects: &FollowerWrites,
@@ -226,7 +227,7 @@ impl Database {
     }
 }
 
-/// Returns the key range of the records that a generation contains for a range of aggregates.
+/// Returns the key range of a generation's records for a range of aggregates.
 pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let bound = |generation: u64| convert::key([convert::integer(generation)]);
     let at = |id: &Arc<str>| convert::key([convert::integer(generation), convert::text(id)]);

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_leader_that_is_alive_is_replaced_only_by_a_forced_takeover() {
+    async fn a_leader_that_is_alive_is_replaced_only_by_force_or_after_its_release() {
         let log = Database::shared_log_in_memory().await;
         let lead = async |server: &str, alive: &[&str], force| {
             let alive: Vec<Arc<str>> = alive.iter().map(|server| Arc::from(*server)).collect();

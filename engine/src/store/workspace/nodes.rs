@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_older_snapshot_replaces_neither_the_stored_snapshot_nor_its_checkpoint() {
+    async fn an_older_snapshot_changes_neither_the_stored_snapshot_nor_the_checkpoint() {
         let log = Database::shared_log_in_memory().await;
         let stored = async || {
             let found = log.read_nodes(KeyRange::default(), |_| None).await.expect("snapshots");

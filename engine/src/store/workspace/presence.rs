@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn stored_presence_keeps_the_latest_time_and_the_highest_acknowledged_position() {
+    async fn stored_presence_keeps_the_latest_valid_time_and_the_highest_acknowledged_position() {
         let log = Database::log_in_memory().await;
         let write = async |agent: &str, last_seen_at, acknowledged| {
             let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];

@@ -206,7 +206,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[tokio::test]
-    async fn an_upload_reserves_bytes_within_the_quota() {
+    async fn reserved_bytes_stay_within_the_quota_and_are_released_only_once() {
         let database = Database::log_in_memory().await;
         let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
         assert_eq!(database.reserve(&one, 60, true, Some(100)).await.expect("a result"), Reservation::Reserved);

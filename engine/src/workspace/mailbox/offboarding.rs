@@ -49,7 +49,7 @@ impl CallContext {
 
 impl Operation {
     /// Hands over the open tasks of an assignee who has left to the successor. If there is no successor, or if the
-    /// successor is an agent that has left as well, the tasks become unassigned.
+    /// successor is an agent that gets no work, the tasks become unassigned.
     pub(in crate::workspace) async fn hand_over(&self, left: &Departure) -> Result<()> {
         let (kind, id) = parts(Some(&left.who));
         let filter = TaskFilter {

@@ -38,7 +38,8 @@ pub enum CountedBy {
 }
 
 /// The events to count, and the time range to count in. The range includes `from` and `to`, in milliseconds since the
-/// epoch. Without `from`, the range begins with the first event. Without `to`, the range ends with the last event.
+/// epoch. Without `from`, the range begins at the earliest time of an event. Without `to`, the range ends at the latest
+/// time of an event. If `by` is `Occurred`, only events that match the filter count.
 #[derive(Debug, Clone)]
 pub struct HistogramQuery {
     pub buckets: usize,

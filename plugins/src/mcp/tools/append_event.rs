@@ -33,7 +33,8 @@ struct Arguments {
     payload: Option<Object>,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     metadata: Option<Object>,
-    /// The id or slug of the project. Allowed only for the first event of an aggregate.
+    /// The id or slug of the aggregate's project. The first event sets the project. A later event may only name the same
+    /// project.
     project_id: Option<String>,
     /// A unique id for the event. With an id, the call is safe to repeat: an event with the same id is appended only
     /// once.

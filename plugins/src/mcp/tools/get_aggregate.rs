@@ -25,7 +25,8 @@ struct Arguments {
     /// The version of the state to return: the state after the event with this version.
     #[schemars(range(min = 1))]
     version: Option<u64>,
-    /// The time of the state to return, in RFC 3339. Give either `at` or `version`, not both.
+    /// The time of the state to return, in RFC 3339: the state after the events that occurred up to this time. Give
+    /// either `at` or `version`, not both.
     at: Option<String>,
 }
 
@@ -35,7 +36,7 @@ pub struct ShownAggregate {
     aggregate_id: String,
     aggregate_type: String,
     project_id: Option<String>,
-    /// The number of events that the state is folded from.
+    /// The version of the last event that the state is folded from.
     version: u64,
     created_at: String,
     last_event_at: String,

@@ -24,8 +24,8 @@ const WORDS: ToolWords = ToolWords {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The status of the tasks to list. `review` tasks wait for a person's decision on the output. `input_required`
-    /// tasks wait for an answer to an agent's question.
+    /// The status of the tasks to list. The default is `open`. `review` tasks wait for a person's decision on the
+    /// output. `input_required` tasks wait for an answer to an agent's question.
     status: Option<OneOf<WantedTasks>>,
     /// The id of the agent or user whose tasks are listed.
     assignee_id: Option<String>,

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tool_schemas_are_objects_without_references() {
+    fn tool_schemas_are_objects_without_references_and_reject_unknown_arguments() {
         for tool in all() {
             let description = tool.description;
             let output = description.output_schema.expect("an output schema");

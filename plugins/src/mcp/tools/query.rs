@@ -51,7 +51,7 @@ struct Output {
     /// Whether there are more rows than requested, or more than fit into the result. To get the remaining rows, narrow
     /// the pipeline or continue with $skip.
     more: bool,
-    /// Messages about differences between the result and the request.
+    /// Messages about probable mistakes in the pipeline and about inexact values in the result.
     warnings: Vec<String>,
     /// The explanation. Present only if `explain` is set.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]

@@ -36,7 +36,7 @@ struct Arguments {
 struct Output {
     /// The results, best first.
     results: Vec<FoundAggregate>,
-    /// Messages about differences between the result and the request.
+    /// Reasons why results may be missing, for example changes that are not indexed yet.
     warnings: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Declares the types in which models receive data of the engine: each field together with its value.
+//! A macro that declares the types in which models receive data of the engine. A declaration contains each field with
+//! the expression for its value.
 
 /// Declares a struct, and its conversion from a type of the engine. The name after `from` refers to the converted value
 /// in the expressions of the fields.

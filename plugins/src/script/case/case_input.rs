@@ -15,7 +15,7 @@ use foldwork_engine::model::value::{Object, Value};
 use super::Case;
 use crate::suggestion::nearest;
 
-/// The default of all times in a case: 2024-05-01T12:00:00Z, in milliseconds since the epoch.
+/// The default of `occurred_at` in a case's event: 2024-05-01T12:00:00Z, in milliseconds since the epoch.
 const NOW_MS: i64 = 1_714_564_800_000;
 
 /// The complete input of a case.

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn link_targets_are_found_in_each_form_of_an_html_element() {
+    fn exactly_the_targets_of_links_and_components_are_found_in_html() {
         for (html, expected) in [
             ("<a href=\"a.md\">x</a> <a class='y z' href='b.md'>", vec!["a.md", "b.md"]),
             ("<a\n  href=\"a.md\">", vec!["a.md"]),

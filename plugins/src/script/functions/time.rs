@@ -16,7 +16,7 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "now",
         &["string"],
-        "Returns the time of the event that the call is about. Scripts have no other clock.",
+        "Returns the time of the call's event, or the current time for the hook `tool`. Scripts have no other clock.",
         r#"type_of(now()) == "string""#,
     )
     .register_into_engine(engine, || format_date(now_ms()));

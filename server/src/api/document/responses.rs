@@ -97,7 +97,7 @@ fn errors(
     {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    // The deletion of a member or a workspace takes no input, but the state of the member or workspace can cause a
+    // A member or a workspace can be deleted without input, but the state of the member or workspace can cause a
     // conflict.
     let is_member = method == "delete" && ["{member_id}", "{workspace_id}"].iter().any(|end| path.ends_with(end));
     // Renaming a workspace cannot cause a conflict.

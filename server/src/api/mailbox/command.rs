@@ -216,7 +216,8 @@ pub fn worker<T>(agent_id: &SentField<T>, claim: &SentField<Option<u64>>) -> Res
     Ok(Claimant::new(agent_id.text()?, number))
 }
 
-/// Returns the assignee. Type and id must be given together or not at all.
+/// Returns the assignee, or `None` without a type or with the type `none`. The types `agent` and `user` require an id,
+/// and an id requires one of these types.
 pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee>, Error> {
     let mut wrong = Violations::default();
     let (named, given) = (kind.text_or_violation(&mut wrong), id.text_or_violation(&mut wrong));
@@ -316,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repeated_value_of_a_comma_separated_list_is_kept_once() {
+    fn values_of_a_comma_separated_list_are_kept_once_and_unknown_values_are_rejected() {
         let statuses = |list: &str| named(list, Status::parse);
         assert_eq!(statuses("review,pending, review,pending"), Some(vec![Status::Pending, Status::Review]));
         assert_eq!(statuses("review,"), None);

@@ -148,8 +148,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns the names of an article's fields that come from the front matter in `fields`. The names distinguish the
-/// fields of the file from the fields that people have set.
+/// Returns `front_matter` and the names of the optional fields that the front matter in `fields` sets. Returns no names
+/// if `fields` contains no front matter. The names distinguish the fields of the file from the fields that people have
+/// set.
 pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(values)) = fields.get(FRONT_MATTER) else { return Vec::new() };
     let document = Document { front: FrontMatter::of_values(values.clone()), body: "" };

@@ -1,5 +1,5 @@
-//! Tests imports that continue earlier imports: after merges, resets and rewritten histories, and with files that
-//! cannot be articles.
+//! Tests imports of repositories: after merges, resets and rewritten histories, with files that cannot be articles, and
+//! with slugs that move between articles.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ fn a_rewritten_history_creates_no_duplicate_articles() {
 }
 
 #[test]
-fn after_a_reset_the_files_of_later_commits_are_removed() {
+fn a_reset_removes_the_files_of_later_commits_and_a_fast_forward_restores_the_files() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let later = scratch.commit_on(None, &[root], 1, &[("a.md", b"two"), ("b.md", OTHER)]);
@@ -138,7 +138,7 @@ fn an_article_is_deleted_while_its_file_is_not_text_and_then_created_again() {
 }
 
 #[test]
-fn the_subject_of_a_commit_has_no_control_characters() {
+fn the_subject_of_a_commit_is_cut_and_has_no_control_characters() {
     let scratch = Scratch::new();
     let tree = scratch
         .repository

@@ -23,8 +23,7 @@ pub struct EventMoment {
     pub commit: Option<Commit>,
     /// The time of the commit, or the time of an earlier commit of the import if that time is later.
     pub at: Option<Timestamp>,
-    /// Whether the event belongs to a single step that brings the project to the state of the files, instead of one
-    /// step per commit.
+    /// Whether the event brings the project to the state of the files, instead of applying the changes of one commit.
     pub reconciled: bool,
 }
 

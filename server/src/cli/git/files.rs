@@ -132,8 +132,8 @@ impl Files {
         Ok(())
     }
 
-    /// Skips a file or folder that cannot be read. A file or folder that has been removed since its folder was listed
-    /// is not in the source.
+    /// Adds a file or folder that cannot be read to `unread`, unless the file or folder has been removed since its
+    /// folder was listed.
     fn skip_unread(&mut self, path: String, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
             self.unread.push((path, format!("it cannot be read: {error}")));

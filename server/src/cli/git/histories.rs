@@ -1,6 +1,6 @@
 //! Imports random histories with merges, renames, and heads that move, and compares the articles with the trees.
 //!
-//! The environment variable `SEEDS=FIRST..LAST` selects the histories. A failure names its seed.
+//! The environment variable `SEEDS=FIRST..LAST` selects the histories, without `LAST`. A failure names its seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::tests::Scratch;
 
 const SEEDS: Range<u64> = 0..100;
 const ROUNDS: u64 = 14;
-/// The maximum number of files of a tree.
+/// A tree with this number of files gets further files only as copies.
 const MAX_FILES: usize = 12;
 
 type Tree = BTreeMap<String, String>;
@@ -244,7 +244,7 @@ fn run(seed: u64) -> usize {
 }
 
 #[test]
-fn after_each_import_the_articles_match_the_files_of_head() {
+fn imports_of_random_histories_match_the_commits_and_append_nothing_when_repeated() {
     let seeds = std::env::var("SEEDS").ok().map_or(SEEDS, |seeds| {
         let (first, last) = seeds.split_once("..").expect("SEEDS=FIRST..LAST");
         first.parse().expect("a number")..last.parse().expect("a number")

@@ -26,7 +26,8 @@ pub struct Commit {
     pub id: Oid,
     /// The time of the commit, or `None` if the server would reject the time.
     pub time: Option<Timestamp>,
-    /// The first line of the message, without control characters.
+    /// The first paragraph of the message, at most [`MAX_SUBJECT_CHARS`] characters. Control characters are replaced by
+    /// spaces.
     pub subject: String,
 }
 

@@ -37,7 +37,7 @@ mod tests {
     use crate::cli::git::tests::Scratch;
 
     #[test]
-    fn a_file_in_git_lfs_is_imported_if_the_clone_has_its_content() {
+    fn a_file_in_git_lfs_is_imported_only_if_the_clone_has_its_content() {
         let (scratch, text) = (Scratch::new(), "# Large\n");
         let id = format!("{:x}", Sha256::digest(text));
         let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{id}\nsize {}\n", text.len());

@@ -222,7 +222,7 @@ async fn two_concurrent_imports_append_each_event_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_too_large_as_json_is_left_out() {
+async fn a_file_that_is_too_large_as_json_is_left_out_and_a_strict_import_then_exits_with_2() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", &vec![1_u8; 400 * 1024]), ("b.md", b"two")]);
     let outcome = served.git(&scratch).await;
@@ -233,7 +233,7 @@ async fn a_file_that_is_too_large_as_json_is_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_imported_again_after_changes() {
+async fn a_second_import_of_a_folder_follows_renamed_and_removed_files() {
     let served = LocalServer::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| fs::write(folder.path().join(path), text).expect("written");

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_draft_and_published_fields_decide_whether_an_article_is_published() {
+    fn front_matter_status_and_version_decide_whether_an_article_is_published_or_unpublished() {
         for (row, expected) in [
             (json!({"draft": false, "version": 3}), Some("publish")),
             (json!({"draft": false, "version": 3, "status": "published", "published_version": 2}), Some("publish")),

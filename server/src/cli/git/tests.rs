@@ -276,7 +276,7 @@ fn globs_select_articles_with_their_whole_history() {
 }
 
 #[test]
-fn files_with_every_markdown_extension_are_imported() {
+fn only_files_with_a_markdown_extension_are_imported() {
     let scratch = Scratch::new();
     let files: [(&str, &[u8]); 7] = [
         ("a.mkd", b"a"),
@@ -318,6 +318,11 @@ fn an_empty_repository_has_no_events_and_its_project_has_the_name_of_the_folder(
     let scratch = Scratch::new();
     assert!(scratch.events(&[]).is_empty());
     assert_eq!(project_slug(&FileSource::repository(&scratch.folder).expect("opened")), "my-notes");
+}
+
+#[test]
+fn a_folder_outside_a_repository_is_rejected() {
+    let scratch = Scratch::new();
     assert!(FileSource::repository(scratch.folder.parent().expect("a parent folder")).is_err());
 }
 

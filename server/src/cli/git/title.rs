@@ -7,7 +7,7 @@ use regex::{Captures, Regex};
 
 /// The maximum number of characters of a title.
 pub const MAX_TITLE: usize = 1_000;
-/// The maximum number of bytes between `<h1>` and `</h1>`.
+/// The maximum number of bytes from the end of an `<h1>` tag to the end of `</h1>`.
 const MAX_HTML: usize = 4 * 1024;
 /// The maximum number of `<h1>` tags that the search for a heading tries.
 const MAX_ATTEMPTS: usize = 16;

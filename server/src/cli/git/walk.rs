@@ -74,8 +74,8 @@ pub struct ProjectArticles {
     pub others: Vec<Article>,
     /// The ids and slugs of the articles of other sources and of articles without a path.
     pub further: Vec<(String, String)>,
-    /// The times of the last events of deleted articles, by id. Events of new articles with these ids do not occur
-    /// earlier.
+    /// The times of the last events of deleted articles, by id. A new article with the same id gets no event with an
+    /// earlier time.
     pub deletion_times: HashMap<String, Timestamp>,
 }
 
@@ -225,7 +225,8 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, outbox)
     }
 
-    /// Assigns an article that was not imported from this source to the file at the article's path.
+    /// Assigns an article that was not imported from this source to the file at the article's path. If the file is
+    /// imported, adds the article to the record of the import, and gives the article the text of the file.
     fn adopt(&mut self, mut article: Article, path: String, blob: Oid, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if !outbox.is_closed() && (self.globs.is_match(&path) || self.chosen.contains(&article.id)) {
             let (payload, is_new, blob) = (Map::new(), true, Some(blob));

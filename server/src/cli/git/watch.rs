@@ -55,8 +55,8 @@ impl RepeatedWarning {
 }
 
 /// Imports a source and returns a summary, or returns `None` if the source has not changed since the last successful
-/// import. `imported` is the fingerprint of the source at that import. An import without an unread file updates
-/// `imported`.
+/// import. `imported` is the fingerprint of the source at that import. A new import sets `imported` to the new
+/// fingerprint, or to `None` if a file could not be read.
 pub async fn import_if_changed(
     client: &Client,
     place: &SourcePlace,

@@ -196,8 +196,8 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Opens the chosen workspace. If no workspace is chosen, opens the workspace of the export, and creates this
-    /// workspace if the store lacks it.
+    /// Begins to import the export with this header. If no workspace is open yet, opens the chosen workspace. Without a
+    /// chosen workspace, opens the workspace of the export, and creates this workspace if the store lacks it.
     async fn begin(&mut self, header: ExportHeader) -> anyhow::Result<()> {
         (self.ended, self.events_read) = (false, 0);
         if let (None, None, Some(about)) = (&self.store, &self.chosen, &header.workspace) {

@@ -94,7 +94,7 @@ impl ExportSource<'_> {
     }
 
     /// Returns the definitions after the first `start` definitions, oldest first. A store returns at most `DEFINITIONS`
-    /// per call. For a server, the call with the `start` 0 returns all definitions.
+    /// per call. A server returns all definitions if `start` is 0, and otherwise no definitions.
     pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<ExportedDefinition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),

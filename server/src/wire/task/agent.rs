@@ -68,8 +68,8 @@ pub struct AddArtifact {
     /// The id of the previous version of this artifact. The default is the artifact with the same name.
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
-    /// the version of the aggregate that the agent has read. The default is the current version. If the task is about
-    /// the aggregate (`source`), the default is the version at the time of the claim.
+    /// the version of the aggregate that the agent has read. If the task is about the aggregate (`source`), the default
+    /// is the version at the time of the claim. Otherwise, the default is the current version.
     pub effect: SentField<Option<AnyObject>>,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `supersedes`.
@@ -152,7 +152,7 @@ pub struct FailTask {
     pub claim: SentField<Option<u64>>,
     /// The reason for the failure. Exactly one of `error`, `message` and `reason` is required.
     pub error: SentText,
-    /// Whether another attempt may succeed.
+    /// Whether another attempt may succeed; the default is false.
     pub retryable: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `error`.

@@ -59,9 +59,9 @@ from_fields!(only CreateTask {
 #[derive(Object)]
 pub struct ApproveTask {
     pub comment: SentText,
-    /// Whether effects may overwrite an aggregate that has changed since their author read it.
+    /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
     pub accept_stale: SentField<Option<bool>>,
-    /// Whether output from before the last `request_changes` may be approved.
+    /// Whether output from before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
 }
@@ -81,9 +81,9 @@ pub struct EditTask {
     pub artifact: SentField<Option<AnyObject>>,
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     pub comment: SentText,
-    /// Whether effects may overwrite an aggregate that has changed since their author read it.
+    /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
     pub accept_stale: SentField<Option<bool>>,
-    /// Whether output from before the last `request_changes` may be approved.
+    /// Whether output from before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
 }

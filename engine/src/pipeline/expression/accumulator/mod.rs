@@ -98,7 +98,7 @@ impl Accumulator {
     }
 
     /// Returns the initial state of the group with the key `id`. The expression for the number of values to keep may
-    /// read only the key, and no row.
+    /// read variables and the fields of the key, but no row.
     pub fn start(&self, id: &Value, env: &Env) -> Result<AccumulatorState> {
         let data = match &self.kind {
             AccumulatorKind::Sum => Data::Sum(Sum::default()),

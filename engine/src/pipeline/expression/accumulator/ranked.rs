@@ -43,7 +43,8 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-/// Adds the row of `env`, of which at most `built` bytes were built for the query.
+/// Keeps the value of the row of `env` if the value is among the values to keep so far. At most `built` bytes of the
+/// row were built for the query.
 pub(super) fn add(
     kind: &AccumulatorKind,
     input: &Expr,

@@ -205,7 +205,7 @@ fn concat_arrays(call: &OperatorCall, env: &Env) -> Answer {
     some(all)
 }
 
-/// The arguments of the operators that take a count. MongoDB uses a separate code for each error in the count.
+/// The arguments of the operators that take a count. MongoDB uses a separate code for each error in these arguments.
 static COUNTED: NamedArguments = NamedArguments {
     not_object: 5_787_801,
     unknown: 5_787_901,

@@ -106,7 +106,7 @@ pub enum ValueShape<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
-    /// The value of an expression in [`Expr::choices`], or items of such a value.
+    /// The value of an expression in [`Expr::choices`], or one or more items of the value.
     Choice(&'e Expr),
     Any,
 }
@@ -138,7 +138,7 @@ impl Expr {
         Expr { node: ExprNode::Constant(value.into()) }
     }
 
-    /// Returns the value for one row, or `None` if the field is missing.
+    /// Returns the value for one row, or `None` if the value is missing.
     pub fn eval(&self, env: &Env) -> Answer {
         if let ExprNode::Constant(value) = &self.node {
             return Ok(Some(value.clone()));

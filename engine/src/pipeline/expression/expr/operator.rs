@@ -253,7 +253,7 @@ mod tests {
     use crate::pipeline::value::context::Context;
 
     #[test]
-    fn the_deepest_expression_fits_a_small_stack() {
+    fn the_deepest_expressions_fit_a_small_stack_and_deeper_expressions_are_rejected() {
         let wrap = |depth: usize, open: &str, close: &str| format!("{}1{}", open.repeat(depth), close.repeat(depth));
         let forms = [
             (r#"{"$not":"#, "}"),

@@ -162,8 +162,7 @@ fn intersection(call: &OperatorCall, env: &Env) -> Answer {
     some(sorted(kept, env.query, |item| measure(item, env.query), Value::cmp)?)
 }
 
-/// Returns the indexes of the arguments, constants last. The order of the operands does not change the result, and
-/// MongoDB also moves constants to the end.
+/// Returns the indexes of the arguments in the order in which MongoDB evaluates the arguments: constants last.
 fn operands(call: &OperatorCall) -> impl Iterator<Item = usize> {
     let is_constant = |index: &usize| call.expr(*index).is_some_and(|operand| operand.constant().is_some());
     let varying = (0..call.len()).filter(move |index| !is_constant(index));

@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         |call, env| similarity(call, env, cosine, |cosine| (1.0 + cosine) / 2.0);
     /// Returns the dot product of two vectors.
     "$similarityDotProduct"(VECTORS) [r#"{"$similarityDotProduct":["$a",[4,5,6]]}"#, r#"{"a":[1,2,3]}"#, "32.0"]
-        .remark("With `score: true`, the result is from 0 to 1 if both vectors have the length 1."):
+        .remark("With `score: true`, the result is from 0 to 1 for vectors of Euclidean length 1."):
         Own(|spec, scope| parse("$similarityDotProduct", spec, scope)),
         |call, env| similarity(call, env, dot_product, |product| (1.0 + product) / 2.0);
     /// Returns the Euclidean distance between two vectors.

@@ -1,4 +1,4 @@
-//! The variables that every pipeline can use, and the variables of `$redact`.
+//! The predefined variables of expressions.
 
 use std::convert::identity;
 

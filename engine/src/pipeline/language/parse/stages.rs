@@ -4,8 +4,8 @@ use std::convert::identity;
 
 use crate::pipeline::value::documentation::{NameDocumentation, name_table};
 
-const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
-     the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
+const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from`, \
+     the sub-pipeline must begin with `$documents`. A type that does not exist has no rows and causes a warning.";
 
 const LIKE_LOOKUP: &str = "`from` works as in `$lookup`. The rows in `as` are in the order of a breadth-first search; \
      MongoDB does not define the order.";
@@ -23,8 +23,8 @@ pub static STAGES: &[NameDocumentation] = name_table! { identity:
         r#"[{"title":"First","_version":1}]"#,
     ]
         .remark(
-            "Not in MongoDB. Rows before `$fold` are events, and rows after `$fold` are states. Allowed only once, \
-             and only after `$match`."
+            "Not in MongoDB. Rows before `$fold` are events, and rows after `$fold` are states. Allowed only once; \
+             only `$match` stages may precede `$fold`."
         );
     /// Keeps, removes or computes fields.
     "$project"("fields: object")

@@ -96,8 +96,8 @@ impl LookupOperator {
         row
     }
 
-    /// Reads the foreign rows before the steps of the sub-pipeline run, or returns a probe that finds the rows through
-    /// a column.
+    /// Reads the input rows of the sub-pipeline and indexes their values, or returns a probe that finds the rows
+    /// through a column.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?

@@ -120,7 +120,8 @@ impl ColumnGroup {
     }
 
     /// Returns the rows of the groups, the number of selected rows, and the number of rows after the preceding step.
-    /// Returns `None` if a column is missing or cannot provide the values.
+    /// Returns `None` if the grouping must be evaluated by rows: a column is missing or cannot provide the values, an
+    /// expression may have failed, or the memory does not suffice.
     pub fn run(
         &self,
         selection: &RowSelection,

@@ -55,8 +55,8 @@ impl<'a> RowProbe<'a> {
         Ok(())
     }
 
-    /// Returns the rows whose value at the path equals any of the values, in row order. Null also matches rows without
-    /// a value.
+    /// Returns, in row order, the rows whose value at the path equals any of the values, or is an array that contains
+    /// any of the values. Null also matches rows without a value.
     pub fn rows(&self, values: Vec<Value>, query: &Context) -> Result<impl Iterator<Item = Value> + '_> {
         let code = |value: &Value| self.column.texts().code(value.as_str()?);
         let codes = || values.iter().map(code).collect::<Option<Vec<_>>>();

@@ -109,7 +109,8 @@ impl<'a> MomentsWindow<'a> {
     fn covariance(&self, moments: &Moments) -> Value {
         match moments.divisor(self.sampled) {
             0 => Value::Null,
-            // As in MongoDB, the covariance of one pair is 0, even if the window has other pairs that are not finite.
+            // As in MongoDB, the population covariance of one finite pair is 0, even if the window has other pairs that
+            // are not finite.
             _ if moments.count == 1 => Value::Double(0.0),
             _ if moments.not_finite > 0 => Value::Double(moments.sum),
             divisor => Value::Double(moments.products / divisor as f64),

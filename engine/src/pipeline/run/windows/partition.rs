@@ -79,7 +79,7 @@ impl<'a> WindowPartition<'a> {
 pub struct InputColumn<'a> {
     expr: &'a Expr,
     values: InputColumnValues,
-    /// The last value that was read, unless the values are kept as [`Value`]s.
+    /// The constant, or the last value that was read. Unused if the column stores the values as [`Value`]s.
     last: InputValue,
     /// The number of bytes that the query is charged for `last`.
     last_bytes: usize,

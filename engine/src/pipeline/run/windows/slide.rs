@@ -1,4 +1,5 @@
-//! A window function whose data structure follows the window: rows enter at its end and leave at its beginning.
+//! A window function whose data structure follows the window: rows enter at the end of the window and leave at the
+//! beginning.
 
 use std::ops::Range;
 

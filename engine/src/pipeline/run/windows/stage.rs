@@ -22,7 +22,7 @@ pub struct WindowStage {
     pub stage: Arc<ast::Windows>,
     /// The distinct bounds of the functions.
     bounds: Vec<Bounds>,
-    /// The index in `bounds` for each function.
+    /// The index of each function's bounds in `bounds`.
     bounds_of: Vec<usize>,
 }
 

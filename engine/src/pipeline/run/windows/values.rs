@@ -71,7 +71,7 @@ impl TypedValues {
         }
     }
 
-    /// Adds integers, and converts the values like [`TypedValues::push`].
+    /// Adds integers, as repeated calls of [`TypedValues::push`] would.
     pub fn extend_ints(&mut self, ints: impl Iterator<Item = i64>) {
         match self {
             TypedValues::Ints(values) => values.extend(ints),
@@ -79,7 +79,8 @@ impl TypedValues {
         }
     }
 
-    /// Adds a value. Converts the values to a wider type if the current type cannot represent the value.
+    /// Adds a value. The first value determines the variant. A later value of another type converts all values to
+    /// [`TypedValues::Any`].
     pub fn push(&mut self, value: Option<Value>) {
         let is_first = self.len() == 0;
         match (&mut *self, value) {

@@ -78,8 +78,8 @@ impl Budget {
     }
 }
 
-/// Returns a number if its JSON is exactly the written text. Any other number, such as `007`, `1.10` or an integer of
-/// more than 64 bits, would lose a part of the written text.
+/// Returns the number whose JSON is exactly the written text. Returns `None` for any other text, such as `007` and
+/// `1.10`, and for integers outside the range of signed 64-bit integers.
 pub fn exact_number(text: &str) -> Option<Number> {
     if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return None;

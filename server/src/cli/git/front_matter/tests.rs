@@ -154,7 +154,7 @@ fn front_matter_that_stays_in_the_body_is_reported() {
 }
 
 #[test]
-fn invalid_lines_of_yaml_are_kept_as_text() {
+fn invalid_lines_of_yaml_are_kept_as_text_or_left_out_with_a_warning() {
     let text = "---\ntitle: One: two\ntags:\n- a\n- b\nstatus: draft\nnonsense\nopen: [\nstatus: twice\n\
                 said: \"He said \"yes\"\"\nlist: [\n  a,\n]\nat: @me\nliquid: {{ page.title }}\n\ttabbed: 1\n---\nBody\n";
     let (values, body, lines) = split(text);

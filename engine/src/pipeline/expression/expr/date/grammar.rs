@@ -200,7 +200,7 @@ fn written_out(rule: &str) -> String {
     text
 }
 
-/// Returns the meaning of the string at an offset and the end of the match, or `None` if no rule matches.
+/// Returns the meaning and the end of the longest match that begins at an offset, or `None` if no rule matches.
 pub(super) fn next(text: &[u8], at: usize) -> Option<(Meaning, usize)> {
     let grammar = GRAMMAR.as_ref()?;
     let input = Input::new(text).range(at..).anchored(Anchored::Yes);

@@ -152,7 +152,7 @@ impl LayoutReader<'_> {
         self.at += len;
     }
 
-    /// Records the errors that involve several fields.
+    /// Records the errors and warnings that involve several fields.
     fn check(&mut self) {
         let end = self.at;
         let found = &self.found;

@@ -7,8 +7,8 @@ use super::{layout, scan};
 use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::Result;
 
-/// The maximum length of a string or format, in bytes. The query's time limit does not interrupt parsing, and the
-/// parsing time grows with the length, because the parser collects every error.
+/// The maximum length of a string or format, in bytes. The parser reads the whole string even after an error, and the
+/// query's time limit does not interrupt the parser.
 const MAX_BYTES: usize = 1_000;
 
 /// Parses a date string in any of the usual notations. `zone` applies to a string without a zone. Returns the

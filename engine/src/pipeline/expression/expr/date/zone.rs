@@ -107,8 +107,9 @@ impl Zone {
         }
     }
 
-    /// Reads an offset in minutes: a sign and a number. Returns the zone and its length in bytes, or `None` if there is
-    /// no sign or the offset is too large.
+    /// Reads an offset in minutes: a sign and a number. A number that is missing or exceeds an `i32` counts as 0.
+    /// Returns the zone and its length in bytes, or `None` if there is no sign or the offset in seconds exceeds an
+    /// `i32`.
     pub fn read_minutes(text: &[u8]) -> Option<(Zone, usize)> {
         let sign = match text.first()? {
             b'+' => 1,
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_zones_are_parsed_from_offsets_letters_and_names() {
+    fn time_zones_are_offsets_letters_or_known_names() {
         let seconds = |text: &str| Zone::read(text.as_bytes()).ok().map(|(zone, len)| (zone.seconds(), len));
         for (text, expected) in [
             ("A", 3_600),

@@ -43,9 +43,10 @@ pub struct ColumnWindows {
     paths: Vec<(Arc<str>, Option<Input>)>,
     /// The sort keys, as indexes in `paths`, each with a flag that is `true` for a descending order.
     order: Vec<(usize, bool)>,
-    /// The fields of the scan that the functions read. `None` means all fields.
+    /// The fields of the scan that the projection, the partition key, the sort keys and the functions read. `None`
+    /// means all fields.
     read: Option<BTreeSet<Arc<str>>>,
-    /// The fields of the scan that the following steps read. `None` means all fields.
+    /// The fields of the scan from which the returned rows are built. `None` means all fields.
     written: Option<BTreeSet<Arc<str>>>,
     /// Whether the projection applies to the rows that the stage returns.
     projects_output: bool,
@@ -114,8 +115,9 @@ impl ColumnWindows {
         inputs.chain(&self.partition).for_each(|input| input.visit_paths(visit));
     }
 
-    /// Returns the rows with their computed fields, and the number of selected rows. Returns `None` if a column is
-    /// missing or cannot provide the values.
+    /// Returns the rows with their computed fields, and the number of selected rows. Returns `None` if the windows must
+    /// be evaluated by rows: a column is missing or cannot provide the values or their order, an expression may have
+    /// failed, or the memory does not suffice.
     pub fn run<'a>(
         &'a self,
         selection: &RowSelection<'a>,
