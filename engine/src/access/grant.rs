@@ -167,7 +167,7 @@ async fn watch_bases(access: Arc<Access>) {
             Ok(existing) => {
                 bases.iter().filter(|basis| !existing.contains(basis)).for_each(|basis| access.held.end(basis));
             }
-            Err(error) => tracing::warn!(%error, "failed to check whether other processes have ended rights"),
+            Err(error) => tracing::warn!(%error, "failed to check whether keys and memberships in use still exist"),
         }
     }
 }

@@ -93,7 +93,8 @@ async fn read(state: &State, runs: &[EventRun]) -> store::Result<AppendOutcome> 
         let events = state.db.read_run(*run).await?;
         if events.len() as u64 != run.count {
             let (expected, first, found) = (run.count, run.first, events.len());
-            let message = format!("expected {expected} events of a response from position {first}, found {found}");
+            let message =
+                format!("a stored response has {expected} events from position {first} on, but the log has {found}");
             return Err(store::Error::corrupt(message));
         }
         appended.repeated.extend(events.iter().map(|_| run.repeated));

@@ -188,7 +188,7 @@ impl Backups {
         loop {
             ticks.tick().await;
             if let Err(error) = self.end_abandoned_restores().await {
-                tracing::warn!(%error, "could not end the restores of stopped servers");
+                tracing::warn!(%error, "could not mark the restores of stopped servers as failed");
             }
             if Instant::now() >= control_due {
                 let began = Instant::now();

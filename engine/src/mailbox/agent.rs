@@ -316,7 +316,7 @@ fn message_event(
     };
     find_agent(view, agent_id)?;
     if holder(task).as_deref() != Some(agent_id) {
-        let message = "the task is held by another agent, or is not assigned to the agent";
+        let message = "the task is held by another agent, or is not assigned to the sending agent";
         return Err(not_assignee(task, act, message));
     }
     let entry = message.entry(AuthorRole::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });

@@ -51,7 +51,7 @@ fn stored(
             return Err(not_author(author));
         }
         if before.is_none() && draft.parts.is_none() {
-            return Err(Error::invalid_at(format!("{}/parts", draft.at), "expected parts, text or data"));
+            return Err(Error::invalid_at(format!("{}/parts", draft.at), "expected `parts`, `text` or `data`"));
         }
         let mut next = match before {
             None => draft,
@@ -124,7 +124,7 @@ fn previous<'a>(current: &[&'a Object], draft: &ArtifactDraft) -> Result<Option<
     let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {
         let found = current.iter().find(|artifact| has(artifact, "id", id)).copied();
-        let message = "the task has no artifact with this id, or the artifact has a later version";
+        let message = "the task has no artifact with this id, or a later version has replaced the artifact";
         return found.map(Some).ok_or_else(|| Error::invalid_at(format!("{}/id", draft.at), message));
     }
     let Some(name) = &draft.name else { return Ok(None) };

@@ -63,7 +63,7 @@ impl TaskCommand {
     /// might be forgotten.
     pub fn defer(until: Option<i64>, reason: Option<String>) -> Result<TaskCommand> {
         if until.is_none() && reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
-            let message = "expected `until`, `for_seconds` or a reason that is not only white space";
+            let message = "expected `until`, `for_seconds` or a `reason` that is not only white space";
             return Err(Error::invalid_at("/until", message));
         }
         Ok(TaskCommand::Defer { until, reason })

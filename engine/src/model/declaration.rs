@@ -300,7 +300,7 @@ fn parse_options(
     field.allowed = parse_allowed(object.get("enum"), at, violations);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, violations);
     if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
-        let message = "allowed only on a field of type reference without a default";
+        let message = "allowed only on a field that has the type reference and no default";
         violations.add(format!("{at}/must_exist"), message);
     }
     nested::parse(object, &mut field, at, depth, compiling, violations);

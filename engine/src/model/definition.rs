@@ -264,7 +264,7 @@ impl Field {
     /// Adds a description of each change in `next` that would break data or clients. `name` is the path of the field.
     fn breaking_changes(&self, next: &Field, name: &str, breaks: &mut Vec<String>) {
         let mut changed = |what: &str, from: String, to: String| {
-            breaks.push(format!("field '{name}': {what} would change from {from} to {to}"));
+            breaks.push(format!("field '{name}': `{what}` would change from {from} to {to}"));
         };
         if self.field_type != next.field_type {
             changed("type", self.field_type.name().into(), next.field_type.name().into());
@@ -290,15 +290,15 @@ impl Field {
         if let Some(allowed) = &next.allowed {
             let kept = |values: &Vec<Value>| values.iter().all(|value| allowed.contains(value));
             if !self.allowed.as_ref().is_some_and(kept) {
-                breaks.push(format!("field '{name}': enum would reject values that are allowed now"));
+                breaks.push(format!("field '{name}': `enum` would reject values that are allowed now"));
             }
         }
         if !self.must_exist && next.must_exist {
-            breaks.push(format!("field '{name}': must_exist would change from false to true"));
+            breaks.push(format!("field '{name}': `must_exist` would change from false to true"));
         }
         match (&self.items, &next.items) {
             (Some(items), Some(next)) => items.breaking_changes(next, &format!("{name}[]"), breaks),
-            (None, Some(_)) => breaks.push(format!("field '{name}': items would reject values that are allowed now")),
+            (None, Some(_)) => breaks.push(format!("field '{name}': `items` would reject values that are allowed now")),
             (_, None) => {}
         }
         self.fields.breaking_changes(&next.fields, &format!("{name}."), breaks);

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn delayed_snapshots_are_written_after_enough_events_bytes_or_time_at_a_close_or_after_a_clock_set_back() {
+    fn snapshots_are_delayed_up_to_a_number_of_events_or_bytes_and_a_time() {
         let sizes = [("large", 64 << 20)];
         let resting_large = || {
             let dirty = DirtyAggregates::default();

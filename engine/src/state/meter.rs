@@ -105,7 +105,7 @@ mod tests {
     use crate::hook::{FailureKind, HookOutput};
 
     #[test]
-    fn a_sum_of_measures_takes_percentiles_and_error_from_the_measures_with_the_latest_call_and_error() {
+    fn a_sum_of_measures_adds_the_counts_and_keeps_the_latest_error() {
         let failed = |message: &str| Failure {
             kind: FailureKind::Thrown,
             message: message.to_owned(),

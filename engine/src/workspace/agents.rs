@@ -217,7 +217,8 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
     let Some(key) = payload.get(NAME_KEY).and_then(Value::as_str) else { return Ok(()) };
     match view.by_slug(AGENT, None, key) {
         Some(other) if other.id.as_str() != own_id => {
-            let message = format!("another agent already has the name '{key}', regardless of upper and lower case");
+            let message =
+                format!("another agent already has the name '{key}'; names that differ only in case are equal");
             Err(Error::conflict(ErrorCode::NameTaken, message))
         }
         _ => Ok(()),

@@ -55,7 +55,7 @@ impl Reader {
         then: Option<GraphMoment>,
     ) -> Result<GraphNeighborhood> {
         if !(1..=MAX_DEPTH).contains(&depth) {
-            return Err(Error::invalid(format!("depth is {depth}; expected 1 to {MAX_DEPTH}")));
+            return Err(Error::invalid(format!("`depth` is {depth}; expected 1 to {MAX_DEPTH}")));
         }
         self.context.refresh_graph().await?;
         let walk = Traversal { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
@@ -63,7 +63,7 @@ impl Reader {
             self.context.check_position(position).await?;
         }
         match then {
-            Some(_) if closed => Err(Error::invalid("expected either closed or a moment (at or position), not both")),
+            Some(_) if closed => Err(Error::invalid("`closed` cannot be combined with `at` or `position`")),
             Some(then) => self.graph_then(id, walk, then).await,
             None => self.graph_now(id, walk, closed.then_some(kinds)).await,
         }

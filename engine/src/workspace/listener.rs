@@ -164,7 +164,7 @@ impl Listener {
         check_instance(instance.as_deref())?;
         Ok(Some(match (claims, instance) {
             (Some(_), Some(_)) => {
-                return Err(Error::invalid_at("/instance", "expected either claims or instance, not both"));
+                return Err(Error::invalid_at("/instance", "expected either `claims` or `instance`, not both"));
             }
             (Some(claims), None) => HeldClaims::Named(claims.iter().cloned().collect()),
             (None, Some(instance)) => HeldClaims::Instance(instance.clone()),

@@ -173,7 +173,7 @@ fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<H
         let names = |hooks: &[Hook]| hooks.iter().map(|hook| hook.name()).collect::<Vec<_>>().join(", ");
         let lacking = hook.map_or_else(|| names(&REPLAYED).replace(", ", " or "), |hook| hook.name().to_owned());
         let has_work = hook.is_none() && about.hooks.contains(&Hook::Work);
-        let work = if has_work { "; the hook work is replayed only if the request names it" } else { "" };
+        let work = if has_work { "; the hook 'work' is replayed only if the request names this hook" } else { "" };
         let message = format!(
             "the plugin '{}' has no hook {lacking} that can be replayed; its hooks are {}{work}",
             about.name,

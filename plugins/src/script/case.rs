@@ -90,7 +90,7 @@ impl Case {
         let expectation = match (&self.expect, &self.error) {
             (Some(expect), None) => Ok(expect.clone()),
             (None, Some(error)) => Err(error.clone()),
-            _ => return Some("exactly one of expect and error is required".into()),
+            _ => return Some("exactly one of `expect` and `error` is required".into()),
         };
         let returned = match self.returned(script, folder) {
             Ok(returned) => returned,

@@ -108,7 +108,7 @@ impl ScriptText<'_> {
                 }
                 (false, false, _) => {
                     let message = format!("the function '{}' is a hook that the manifest does not name", hook.name());
-                    let hint = Some(format!("add the hook to hooks in {}", crate::folder::MANIFEST));
+                    let hint = Some(format!("add the hook to `hooks` in {}", crate::folder::MANIFEST));
                     return Err(LoadError { hint, ..self.at_function(hook, message) });
                 }
             }

@@ -224,6 +224,6 @@ fn moment(version: Option<page::Whole>, position: Option<page::Whole>, at: Optio
         (Some(version), None, None) => Ok(StateMoment::Version(version)),
         (None, Some(position), None) => Ok(StateMoment::Position(position)),
         (None, None, Some(at)) => page::time("at", at).map(StateMoment::At),
-        _ => Err(Error::invalid("expected at most one of version, position and at")),
+        _ => Err(Error::invalid("expected at most one of `version`, `position` and `at`")),
     }
 }

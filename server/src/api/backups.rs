@@ -205,6 +205,6 @@ fn until(position: Option<Whole>, at: Option<&str>) -> Result<RestoreEnd, Error>
             let time = parse_date(at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?;
             Ok(RestoreEnd::Time(time))
         }
-        (Some(_), Some(_)) => Err(Error::invalid_at("/at", "expected either position or at, not both")),
+        (Some(_), Some(_)) => Err(Error::invalid_at("/at", "expected either `position` or `at`, not both")),
     }
 }

@@ -299,7 +299,9 @@ impl BackwardParameters {
     ) -> Result<JsonResponse<LogPageBody>, Error> {
         const LIST: &str = "events/desc";
         if self.after.is_some() || self.waits {
-            return Err(Error::invalid("after, wait_ms and streaming are not allowed with direction=desc; use before"));
+            return Err(Error::invalid(
+                "`after`, `wait_ms` and streaming are not allowed with `direction=desc`; use `before`",
+            ));
         }
         let before = read_cursor(LIST, self.cursor.as_deref())?.or(self.before.map(u64::from));
         let limit = EventLimit { events: limit(self.rows)?, bytes: page_bytes };

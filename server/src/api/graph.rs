@@ -124,7 +124,7 @@ impl Api {
             (None, None) => None,
             (Some(position), None) => Some(GraphMoment::Position(position)),
             (None, Some(at)) => Some(GraphMoment::Time(time("at", at)?)),
-            (Some(_), Some(_)) => return Err(Error::invalid("expected either at or position, not both").into()),
+            (Some(_), Some(_)) => return Err(Error::invalid("expected either `at` or `position`, not both").into()),
         };
         let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed, then).await;
         let graph = graph?;

@@ -124,7 +124,7 @@ fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {
         Some("loaded") if is_empty => Ok(DryRunVersion::Loaded),
         Some("loaded") => Err(Error::invalid_at(
             "/source",
-            "loaded is not allowed with script or manifest, which replace files of the folder",
+            "`loaded` is not allowed with `script` or `manifest`, which replace files of the folder",
         )),
         None | Some("folder") => Ok(DryRunVersion::Draft(draft)),
         Some(_) => Err(Error::invalid_at("/source", "expected loaded or folder")),
@@ -145,7 +145,7 @@ fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
             Ok(DryRunInput::Steps(step_ids(&steps, "/step_ids")?))
         }
         (None, None, None, None, Some(event)) => Ok(DryRunInput::New(Box::new(event.into()))),
-        _ => Err(Error::invalid("expected exactly one of event_id, from_position, last, step_ids and event")),
+        _ => Err(Error::invalid("expected exactly one of `event_id`, `from_position`, `last`, `step_ids` and `event`")),
     }
 }
 

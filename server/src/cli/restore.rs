@@ -162,7 +162,7 @@ impl ArchiveRestore {
             })?;
         }
         if let Some(position) = position.filter(|position| *position > found.position) {
-            bail!("epoch {} ends at position {}, before position {position}", found.epoch, found.position);
+            bail!("epoch {} contains no position {position}; its last position is {}", found.epoch, found.position);
         }
         Ok(())
     }

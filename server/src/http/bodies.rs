@@ -150,7 +150,8 @@ fn too_large(limit: u64) -> ApiError {
 }
 
 fn too_slow() -> ApiError {
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::RequestTimeout, "the body did not arrive in time")
+    let message = "the body did not arrive within its time limit";
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::RequestTimeout, message)
 }
 
 /// A body that is streamed in blocks. Each block counts towards the memory budget until the block is dropped. The body

@@ -20,7 +20,7 @@ const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 /// Returns the client's credential from the query, the subprotocols or the headers of the request.
 pub fn credential(request: &Request) -> Result<String, Error> {
     const NONE: Error = Error::Unauthenticated(
-        "a credential is required: apikey in the query or a header, x-api-key, a bearer token or a subprotocol",
+        "a credential is required: parameter or header `apikey`, header `x-api-key`, a bearer token or a subprotocol",
     );
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
@@ -39,7 +39,7 @@ pub fn credential(request: &Request) -> Result<String, Error> {
 pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
-        let message = "unsupported serializer: vsn must be a version 1 or 2, such as 2.0.0";
+        let message = "unsupported serializer: vsn must have the major version 1 or 2, as in 2.0.0";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnsupportedVersion, message)
     };
     ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)

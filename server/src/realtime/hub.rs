@@ -285,7 +285,7 @@ async fn follow(hub: Arc<Hub>, workspace: Arc<str>, mut feed: Feed) {
         match feed.wait(PAGE, WAIT).await {
             Ok(page) => hub.route(page.items, page.position),
             Err(error) => {
-                tracing::warn!(%error, %workspace, "the log cannot be read for the sockets of a workspace");
+                tracing::warn!(%error, %workspace, "the events for the sockets of a workspace cannot be read");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
         }

@@ -22,7 +22,7 @@ pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
     loop {
         interval.tick().await;
         if let Err(error) = engine.refresh_plugins().await {
-            tracing::warn!(%error, "the versions of plugins that other servers released cannot be read");
+            tracing::warn!(%error, "the plugin versions that other servers released cannot be read");
         }
         if let Some(watch) = &mut watch {
             watch.check().await;

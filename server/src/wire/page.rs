@@ -141,7 +141,7 @@ pub fn time(name: &str, text: &str) -> Result<i64, Error> {
 pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
-        return Err(Error::invalid(format!("limit is {limit}; expected 1 to {MAX_LIMIT}")));
+        return Err(Error::invalid(format!("`limit` is {limit}; expected 1 to {MAX_LIMIT}")));
     }
     Ok(limit as usize)
 }
@@ -215,7 +215,7 @@ pub const MAX_ROWS: u64 = 10_000;
 pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<PageRequest>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
-        Some(limit) => return Err(Error::invalid(format!("limit is {limit}; expected 1 to {MAX_ROWS}"))),
+        Some(limit) => return Err(Error::invalid(format!("`limit` is {limit}; expected 1 to {MAX_ROWS}"))),
         None => None,
     };
     let after = cursor.map(continuation).transpose()?;

@@ -166,7 +166,10 @@ impl DeleteParked {
     pub fn selection(&self) -> Result<StepSelection, Error> {
         let which = which(self.plugin.as_deref(), self.ids.as_deref(), self.group.as_ref())?;
         if !matches!(which, StepChoice::Ids(_)) && self.expected.is_none() {
-            return Err(Error::invalid_at("/expected", "required without ids; must be the number of steps to delete"));
+            return Err(Error::invalid_at(
+                "/expected",
+                "required without `ids`; must be the number of steps to delete",
+            ));
         }
         Ok(StepSelection { which, expected: count(self.expected), after: None })
     }
@@ -180,7 +183,7 @@ fn count(expected: Option<Whole>) -> Option<usize> {
 /// these, returns all steps.
 fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>) -> Result<StepChoice, Error> {
     match (named(ids, group)?, plugin) {
-        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of plugin, ids and group")),
+        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of `plugin`, `ids` and `group`")),
         (Some(named), None) => Ok(named),
         (None, plugin) => Ok(StepChoice::Plugin(plugin.map(Arc::from))),
     }
@@ -190,7 +193,7 @@ fn which(plugin: Option<&str>, ids: Option<&[String]>, group: Option<&GroupName>
 /// a group.
 fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<StepChoice>, Error> {
     match (ids, group) {
-        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of ids and group")),
+        (Some(_), Some(_)) => Err(Error::invalid("expected at most one of `ids` and `group`")),
         (Some(ids), None) => step_ids(ids, "/ids").map(StepChoice::Ids).map(Some),
         (None, Some(GroupName { plugin, hook, kind, line })) => {
             let text = |text: &String| Arc::from(text.as_str());

@@ -246,7 +246,7 @@ pub fn several(fields: &[(&str, bool)]) -> Option<Violation> {
     let given: Vec<&str> = fields.iter().filter(|(_, is_present)| *is_present).map(|(name, _)| *name).collect();
     let [_, second, ..] = given[..] else { return None };
     let all: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
-    let message = format!("found {}; expected only one of {}", given.join(" and "), all.join(", "));
+    let message = format!("found `{}`; expected only one of `{}`", given.join("` and `"), all.join("`, `"));
     Some(Violation { pointer: format!("/{second}"), message })
 }
 

@@ -124,10 +124,10 @@ impl Issuer {
 fn reason_of(error: &jsonwebtoken::errors::Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the token's signature is not valid",
-        ErrorKind::InvalidAudience => "the claim aud does not contain the configured audience",
-        ErrorKind::InvalidIssuer => "the claim iss is not the configured issuer",
+        ErrorKind::InvalidAudience => "the claim `aud` does not contain the configured audience",
+        ErrorKind::InvalidIssuer => "the claim `iss` is not the configured issuer",
         ErrorKind::InvalidAlgorithm => "the token's algorithm does not match the key",
-        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of the claims exp, iss, aud and sub",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of the claims `exp`, `iss`, `aud` and `sub`",
         ErrorKind::Json(_) | ErrorKind::Base64(_) | ErrorKind::Utf8(_) => "the token cannot be decoded",
         _ => "the token is not valid",
     }

@@ -15,7 +15,7 @@ pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
         violations.add(format!("{at}/name"), message);
     }
     if field.fold == Fold::Sum && !is_number(field.field_type) {
-        violations.add(format!("{at}/fold"), "sum is allowed only on a field of type integer, number or decimal");
+        violations.add(format!("{at}/fold"), "`sum` is allowed only on a field of type integer, number or decimal");
     }
     check_bounds(field, at, violations);
     if field.pattern.is_some() && !is_text(field.field_type) {

@@ -116,7 +116,9 @@ impl Graph {
             return Err(too_deep());
         }
         if evaluations > MAX_EXPANDED {
-            let message = format!("one value would take {evaluations} evaluations; at most {MAX_EXPANDED} are allowed");
+            let message = format!(
+                "checking one value would take {evaluations} subschema evaluations; at most {MAX_EXPANDED} are allowed"
+            );
             return Err((place, message));
         }
         known[place] = Expansion::Known(evaluations, depth);
@@ -288,9 +290,7 @@ impl<'s> SchemaReader<'s> {
             }
         }
         let reason = match refusal {
-            Some(regex::Error::CompiledTooBig(limit)) => {
-                format!("the pattern is too large: compiled, it may have at most {limit} bytes")
-            }
+            Some(regex::Error::CompiledTooBig(limit)) => format!("the compiled pattern is larger than {limit} bytes"),
             _ => "the pattern cannot be compiled".to_owned(),
         };
         Err(refused(at, reason))

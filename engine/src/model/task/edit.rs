@@ -172,8 +172,9 @@ fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<Artifact
                 Some(found) => Some(*found),
                 None => {
                     let id = excerpt(&id.as_str().into());
-                    let message =
-                        format!("the task has no artifact with the id {id}, or the artifact has a later version");
+                    let message = format!(
+                        "the task has no artifact with the id {id}, or a later version has replaced the artifact"
+                    );
                     return Err(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }]);
                 }
             },

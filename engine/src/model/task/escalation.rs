@@ -74,8 +74,8 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
         None => None,
         Some(Some(to)) => Some(to),
         Some(None) => {
-            let message =
-                "expected agent:ID, user:ID, or an object with assignee_type and assignee_id, agent_id or user_id";
+            let message = "expected agent:ID, user:ID, or an object with `agent_id`, `user_id`, \
+                           or `assignee_type` and `assignee_id`";
             return violations.refuse(format!("{at}/to"), message);
         }
     };
@@ -88,7 +88,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
         }
     };
     if to.is_none() && priority.is_none() {
-        violations.add(at, "expected at least one of to and priority");
+        violations.add(at, "expected at least one of `to` and `priority`");
     }
     Some(EscalationStep { after_ms: after_ms?, to, priority })
 }

@@ -38,7 +38,7 @@ impl CallContext {
             if agent::is_disabled(&found) {
                 return Err(Error::conflict(
                     ErrorCode::AgentDisabled,
-                    "the agent of reassign_to is disabled and gets no work",
+                    "`reassign_to` names a disabled agent; expected an agent that is not disabled",
                 ));
             }
             check_gets_work(&self.state().plugins, &found)?;

@@ -206,7 +206,7 @@ impl Reader {
     pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<WholeTask> {
         let timeline = timeline.unwrap_or(MAX_TIMELINE_EVENTS);
         if timeline > MAX_TIMELINE_EVENTS {
-            return Err(Error::invalid(format!("timeline is {timeline}; expected 0 to {MAX_TIMELINE_EVENTS}")));
+            return Err(Error::invalid(format!("`timeline` is {timeline}; expected 0 to {MAX_TIMELINE_EVENTS}")));
         }
         let first = task.version.saturating_sub(timeline) + 1;
         let mut pages = StreamPages::new(task.id.clone(), first..=task.version);

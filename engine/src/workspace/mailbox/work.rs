@@ -137,7 +137,9 @@ impl AgentWriter {
         }
         match (&worker.agent_id, &**agents) {
             (None, [only]) => worker.agent_id = Some(only.to_string()),
-            (None, _) => return Err(Error::invalid_at("/agent_id", "expected one of the agents of the key")),
+            (None, _) => {
+                return Err(Error::invalid_at("/agent_id", "expected one of the agents that the key is bound to"));
+            }
             (Some(id), agents) if agents.iter().all(|agent| **agent != *id.as_str()) => {
                 return Err(Error::forbidden(ErrorCode::OtherAgent, "the key is bound to other agents"));
             }

@@ -63,11 +63,11 @@ impl Reader {
     /// Counts the events of the log by time, within the limits of a query.
     pub async fn histogram(&self, counting: HistogramQuery) -> Result<Histogram> {
         if !(1..=MAX_BUCKETS).contains(&counting.buckets) {
-            let message = format!("buckets is {}; expected 1 to {MAX_BUCKETS}", counting.buckets);
+            let message = format!("`buckets` is {}; expected 1 to {MAX_BUCKETS}", counting.buckets);
             return Err(Error::invalid(message));
         }
         if counting.from.zip(counting.to).is_some_and(|(from, to)| from > to) {
-            return Err(Error::invalid("from is later than to; expected a time at or before to"));
+            return Err(Error::invalid("`from` is later than `to`; expected a time at or before `to`"));
         }
         self.read_offloaded(move |reader| Counter::new(reader, &counting).run()).await
     }

@@ -53,7 +53,7 @@ impl Reader {
 
 /// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
-    Error::invalid_cursor("the cursor does not belong to this pipeline, or a type, field or project has changed since")
+    Error::invalid_cursor("the cursor is for another pipeline, or was created before a type, field or project changed")
 }
 
 /// Returns the page at a continuation, and the continuation of the next page, if there is one. Fails if the

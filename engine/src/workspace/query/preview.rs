@@ -11,14 +11,14 @@ pub const MAX_SHOWN: usize = 20;
 pub fn check(query: &Query) -> Result<()> {
     let Some(shown) = query.preview else { return Ok(()) };
     if !(1..=MAX_SHOWN).contains(&shown) {
-        return Err(Error::invalid(format!("preview is {shown}; expected 1 to {MAX_SHOWN}")));
+        return Err(Error::invalid(format!("`preview` is {shown}; expected 1 to {MAX_SHOWN}")));
     }
     if query.dry_run {
-        return Err(Error::invalid("expected either preview or dry_run, not both: a dry run reads no rows"));
+        return Err(Error::invalid("expected either `preview` or `dry_run`, not both: a dry run reads no rows"));
     }
     if query.page.is_some_and(|page| page.after.is_some()) {
         return Err(Error::invalid(
-            "expected either preview or cursor, not both: the first page shows the rows after every stage",
+            "expected either `preview` or `cursor`, not both: only the first page shows the rows after every stage",
         ));
     }
     Ok(())

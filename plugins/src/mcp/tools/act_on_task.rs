@@ -132,7 +132,7 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
         Action::Assign => {
             let assignee = match (agent_id, user_id) {
                 (Some(_), Some(_)) => {
-                    return Err(Error::invalid_at("/user_id", "expected either agent_id or user_id, not both"));
+                    return Err(Error::invalid_at("/user_id", "expected either `agent_id` or `user_id`, not both"));
                 }
                 (Some(id), None) => Some(Assignee::Agent(id.into())),
                 (None, Some(id)) => Some(Assignee::User(id.into())),
@@ -155,7 +155,7 @@ fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> 
         (None, Some(content)) => Ok(Edit::Content(content.into())),
         _ => Err(Error::invalid_at(
             "/modifications",
-            "expected either modifications with at least one field, or content",
+            "expected either `modifications` with at least one field, or `content`",
         )),
     }
 }

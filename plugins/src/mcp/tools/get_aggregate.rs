@@ -61,7 +61,7 @@ async fn get_aggregate(reader: Reader, arguments: Arguments, _call: ToolCall) ->
         (None, Some(at)) => {
             StateMoment::At(parse_date(&at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?)
         }
-        (Some(_), Some(_)) => return Err(Error::invalid_at("/at", "expected either version or at, not both")),
+        (Some(_), Some(_)) => return Err(Error::invalid_at("/at", "expected either `version` or `at`, not both")),
     };
     let (aggregate, definition) = reader.aggregate(&arguments.aggregate_id, moment).await?;
     Ok(shown(&aggregate, &definition))

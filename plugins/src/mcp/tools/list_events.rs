@@ -58,7 +58,7 @@ async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Re
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {
-            let message = "aggregate_id cannot be combined with aggregate_type or event_types";
+            let message = "`aggregate_id` cannot be combined with `aggregate_type` or `event_types`";
             return Err(Error::invalid_at("/aggregate_id", message));
         }
         let direction = if newest_first { ReadDirection::Backward } else { ReadDirection::Forward };
@@ -67,7 +67,7 @@ async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Re
         return Ok(Output { events, next_after: page.next });
     }
     if newest_first {
-        return Err(Error::invalid_at("/newest_first", "newest_first requires aggregate_id"));
+        return Err(Error::invalid_at("/newest_first", "`newest_first` requires `aggregate_id`"));
     }
     let filter = LogFilter {
         event_types: arguments.event_types.unwrap_or_default().into_iter().collect(),

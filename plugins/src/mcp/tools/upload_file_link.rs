@@ -60,7 +60,7 @@ async fn upload_file_link(writer: Writer, arguments: Arguments, call: ToolCall) 
     if let (Some(requested), Some(limit)) = (max_bytes, call.upload_bytes.filter(|limit| max_bytes > Some(*limit))) {
         return Err(Error::invalid_at(
             "/max_bytes",
-            format!("expected at most {limit} bytes, the limit for a file, found {requested}"),
+            format!("expected at most {limit} bytes (the limit for a file), found {requested}"),
         ));
     }
     let max_bytes = max_bytes.or(call.upload_bytes);

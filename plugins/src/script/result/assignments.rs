@@ -30,7 +30,7 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
     let assignee = match (fields.text("agent_id")?, fields.text("user_id")?) {
         (Some(id), None) if !id.is_empty() => Assignee::Agent(id.into()),
         (None, Some(id)) if !id.is_empty() => Assignee::User(id.into()),
-        _ => return Err(format!("{} needs exactly one of agent_id, user_id", fields.path)),
+        _ => return Err(format!("{} needs exactly one of `agent_id` and `user_id`", fields.path)),
     };
     let title = fields.text("title")?.map(str::to_owned);
     if title.as_ref().is_some_and(|title| title.chars().nth(MAX_TITLE_CHARS).is_some()) {
@@ -66,10 +66,10 @@ mod tests {
     #[test]
     fn mistakes_are_reported_with_their_paths() {
         let refused = |json: &str| read(&of_json(json)).expect_err("refused");
-        assert_eq!(refused("[{}]"), "assignments[0] needs exactly one of agent_id, user_id");
+        assert_eq!(refused("[{}]"), "assignments[0] needs exactly one of `agent_id` and `user_id`");
         assert_eq!(
             refused(r#"[{"agent_id": "a", "user_id": "b"}]"#),
-            "assignments[0] needs exactly one of agent_id, user_id"
+            "assignments[0] needs exactly one of `agent_id` and `user_id`"
         );
         assert_eq!(
             refused(r#"[{"agent_id": "a", "priority": "hihg"}]"#),

@@ -49,7 +49,8 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     }
     let present: Vec<&str> = TARGETS.into_iter().filter(|name| fields.get(name).is_some()).collect();
     let &[name] = present.as_slice() else {
-        return Err(format!("{} needs exactly one of {}, but has {}", fields.path, TARGETS.join(", "), present.len()));
+        let targets = TARGETS.join("`, `");
+        return Err(format!("{} needs exactly one of `{targets}`, but has {}", fields.path, present.len()));
     };
     let target = fields.get(name).unwrap_or(&Value::Null);
     let path = fields.path(name);
@@ -121,7 +122,7 @@ mod tests {
         );
         assert_eq!(
             edges(r#"{"kind": "a", "to": "b", "to_slug": "c"}"#),
-            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, to_page, but has 2"
+            "facts.edges[1] needs exactly one of `to`, `to_slug`, `to_label`, `to_field`, `to_page`, but has 2"
         );
         assert_eq!(edges(r#"{"kind": "a", "to_page": []}"#), "facts.edges[1].to_page is empty");
         assert_eq!(

@@ -74,7 +74,7 @@ fn part(path: String, value: &Value) -> Result<Value, String> {
     fields.text("text")?;
     match CONTENTS.into_iter().filter(|name| fields.get(name).is_some()).count() {
         1 => Ok(value.clone()),
-        given => Err(format!("{} needs exactly one of {}, but has {given}", fields.path, CONTENTS.join(", "))),
+        given => Err(format!("{} needs exactly one of `{}`, but has {given}", fields.path, CONTENTS.join("`, `"))),
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(refused(r#"{"review": "yes"}"#), "product.review is a string, not a boolean");
         assert_eq!(
             refused(r#"{"artifacts": [{"name": "a", "parts": [{"text": "x", "data": {}}]}]}"#),
-            "product.artifacts[0].parts[0] needs exactly one of text, data, file, but has 2"
+            "product.artifacts[0].parts[0] needs exactly one of `text`, `data`, `file`, but has 2"
         );
         assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts needs at least one part");
         assert_eq!(

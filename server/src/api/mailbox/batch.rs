@@ -60,7 +60,7 @@ impl Api {
 fn task_choice(request: &ActOnTasks) -> Result<TaskChoice, Error> {
     let absent = [request.expected_versions.is_absent(), request.ids.is_absent(), request.filter.is_absent()];
     if absent.into_iter().filter(|is_absent| !is_absent).count() > 1 {
-        let message = "expected only one of ids, expected_versions and filter";
+        let message = "expected only one of `ids`, `expected_versions` and `filter`";
         return Err(if absent[0] {
             request.filter.invalid(message)
         } else {
@@ -68,7 +68,7 @@ fn task_choice(request: &ActOnTasks) -> Result<TaskChoice, Error> {
         });
     }
     if !request.expected.is_absent() && request.filter.is_absent() {
-        return Err(request.expected.invalid("allowed only with filter, not with ids or expected_versions"));
+        return Err(request.expected.invalid("allowed only with `filter`, not with `ids` or `expected_versions`"));
     }
     if !request.expected_versions.is_absent() {
         return expected_versions(request).map(TaskChoice::Ids);

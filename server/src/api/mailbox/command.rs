@@ -121,7 +121,7 @@ fn edit(sent: &EditTask) -> Result<Edit, Error> {
     }
     let drafts = drafts(&sent.artifact, &sent.artifacts)?;
     if drafts.is_empty() {
-        let message = "one of modifications, content, text, artifact and artifacts is required";
+        let message = "one of `modifications`, `content`, `text`, `artifact` and `artifacts` is required";
         return Err(sent.modifications.invalid(message));
     }
     Ok(Edit::Artifacts(drafts))

@@ -53,7 +53,7 @@ fn a_file_removed_on_an_imported_branch_stays_removed_after_the_merge() {
 }
 
 #[test]
-fn changes_reverted_on_an_imported_branch_are_undone_after_the_merge() {
+fn importing_a_merge_also_reverts_the_imported_changes_that_the_branch_reverted() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"edited"), ("draft.md", OTHER)]);

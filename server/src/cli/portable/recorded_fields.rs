@@ -44,7 +44,7 @@ pub fn new_event(event: PortableEvent<'_>, kept: RecordedFields<'_>) -> anyhow::
             Some(OriginalRecord { actor: actor.into(), at: time("recorded_at", at)? })
         }
         (None, None) => None,
-        _ => bail!("actor and recorded_at: expected both or neither"),
+        _ => bail!("`actor` and `recorded_at`: expected both or neither"),
     };
     let expected = match (&recorded, kept.version) {
         (Some(_), Some(version)) => StreamExpectation::Below(version),

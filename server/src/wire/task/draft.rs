@@ -51,7 +51,7 @@ pub fn required_message(parts: &SentParts, in_reply_to: &SentText, texts: &[&Sen
     const TEXT: &str = "expected a string that is not blank";
     let missing = || match texts.first() {
         Some(sent) => sent.invalid(TEXT),
-        None => Error::invalid_at("/parts", "required array of parts"),
+        None => Error::invalid_at("/parts", "expected an array of parts"),
     };
     let message = message(parts, in_reply_to, texts)?.ok_or_else(missing)?;
     let is_blank = |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
