@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_sets_the_clock_to_its_time_plus_half_its_duration_unless_it_took_too_long() {
+    fn the_clock_is_set_to_the_queried_time_plus_half_the_duration_of_the_query() {
         assert_eq!(sample(1_000, Duration::from_millis(50)), Some(1_025));
         assert_eq!(sample(1_000, Duration::from_secs(15)), None);
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_identifies_its_key_workspace_and_agents_but_has_no_scopes_and_is_no_key() {
+    async fn a_credential_identifies_its_key_but_is_not_accepted_as_a_key() {
         let (access, caller) = opened().await;
         let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
         let (credential, expires_at) =

@@ -174,7 +174,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn dumps_are_written_after_changes_thinned_by_day_verified_and_restored() {
+    async fn dumps_are_written_thinned_verified_and_restored() {
         let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
         let (bucket, key) = (Bucket::open("mem://", []).expect("memory"), SealingKey::generate());
         let key = SealingKey::parse(&key).expect("a key");

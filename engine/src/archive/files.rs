@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn copies_fail_while_a_removal_of_the_same_bytes_runs_and_succeed_after_it_is_interrupted() {
+    async fn a_copy_fails_while_a_removal_of_the_same_bytes_runs() {
         let (bucket, blobs) = (Bucket::open("mem://", []).expect("memory"), Blobs::memory());
         let named = FileBytesRef { upload_id: "u".into(), sha256: "a".repeat(64), size: 1 };
         let (bytes, removal) = (key("w", &named.sha256), removing_key("w", &named.sha256));

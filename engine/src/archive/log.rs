@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn segment_keys_survive_formatting_and_parsing_and_other_keys_are_not_segments() {
+    fn only_valid_segment_keys_are_parsed_as_segments() {
         let segment = SegmentRef { size: 9, modified_at: 7, ..SegmentRef::new(3, 1, 20, 40) };
         let key = segment.key("w");
         assert_eq!(key, "w/000003/log/1/000000000020-000000000040.ndjson.zst");

@@ -92,7 +92,7 @@ async fn state(engine: &Arc<Engine>, id: &str) -> (u64, Object) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_installation_is_restored_up_to_the_end_or_a_position_and_a_second_restore_continues() {
+async fn a_lost_installation_is_restored_completely_or_up_to_a_given_position() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     for (until, version, has_invoice) in [(RestoreEnd::End, 3, true), (RestoreEnd::Position(3), 2, false)] {
@@ -152,7 +152,7 @@ async fn a_verification_finds_every_missing_or_changed_segment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_archive_of_a_reset_store_begins_a_new_epoch_and_every_epoch_can_be_restored() {
+async fn every_epoch_in_the_archive_of_a_reset_store_can_be_restored() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let store = Store::connect("mem://").await.expect("a store");
@@ -196,7 +196,7 @@ async fn the_archive_of_a_reset_store_begins_a_new_epoch_and_every_epoch_can_be_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_restored_once_as_a_new_workspace_and_invalid_restores_are_rejected() {
+async fn a_workspace_is_restored_as_a_new_workspace_once_per_restore_id() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (store, id) = archived(&folder, &key).await;
     let engine = engine(&store).await;
@@ -272,7 +272,7 @@ async fn two_archivers_of_one_log_write_one_chain_of_segments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn merges_keep_every_event_remove_old_parts_and_remove_a_damaged_merged_segment() {
+async fn merges_remove_old_parts_and_damaged_segments_but_keep_every_event() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(&store).await;

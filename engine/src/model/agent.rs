@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_of_plugins_are_active_and_get_work_only_if_agent_and_plugin_are_enabled() {
+    fn an_agent_of_a_plugin_gets_work_only_if_the_agent_and_the_plugin_are_enabled() {
         let (linker, disabled) = (agent(&[(PLUGIN, "linker")]), agent(&[(PLUGIN, "linker"), (STATUS, DISABLED)]));
         let is_enabled = |plugin: &str| plugin == "linker";
         let status = |agent: &Aggregate| AgentStatus::of(agent, is_enabled, Some(0), 0);

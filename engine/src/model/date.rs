@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_survive_formatting_and_parsing_and_malformed_dates_are_rejected() {
+    fn dates_survive_formatting_and_parsing_but_malformed_dates_are_rejected() {
         for text in [
             "1969-12-31T23:59:59.999Z",
             "2024-02-29T12:00:00.000Z",

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_of_a_plugin_depends_on_the_boundaries_of_its_parts_and_on_its_settings() {
+    fn the_digest_of_a_plugin_distinguishes_manifest_script_and_settings() {
         let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| ScriptSource {
             name: "plugin".into(),
             manifest: manifest.into(),

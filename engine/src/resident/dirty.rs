@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_are_delayed_up_to_a_number_of_events_or_bytes_and_a_time() {
+    fn the_delay_of_a_snapshot_ends_at_every_limit_and_at_a_close() {
         let sizes = [("large", 64 << 20)];
         let resting_large = || {
             let dirty = DirtyAggregates::default();

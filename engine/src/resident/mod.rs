@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_state_does_not_replace_a_newer_state_but_a_refolded_state_does() {
+    fn a_state_is_replaced_by_a_refolded_state_but_not_by_an_older_state() {
         let resident = ResidentStates::default();
         resident.publish([aggregate(1, 6)], 6);
         resident.publish([aggregate(1, 5), aggregate(2, 1)], 5);

@@ -105,7 +105,7 @@ mod tests {
     use crate::hook::{FailureKind, HookOutput};
 
     #[test]
-    fn a_sum_of_measures_adds_the_counts_and_keeps_the_latest_error() {
+    fn a_sum_of_measures_has_the_latest_error_and_the_percentiles_of_the_latest_call() {
         let failed = |message: &str| Failure {
             kind: FailureKind::Thrown,
             message: message.to_owned(),

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_between_two_beats_is_counted_before_the_second_beat_and_only_once() {
+    fn a_gap_between_two_beats_is_counted_only_once() {
         let (peers, begin) = (Peers::new("s".into()), Instant::now());
         assert_eq!((peers.gaps(begin), peers.gap_age(begin)), (0, None));
         peers.set_alive(Vec::new(), begin);

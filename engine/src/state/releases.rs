@@ -89,7 +89,7 @@ impl Releases {
             let restored = self.load(move |loader| loader.restore(&source).map(Some)).await?;
             // This server cannot process events with the released version, so its workers wait.
             let restored = restored.map_err(|refused| {
-                tracing::error!(%refused, plugin = %name, "failed to load a plugin version of another server");
+                tracing::error!(%refused, plugin = %name, "failed to load a plugin version released by another server");
                 let record = Some(format!("the released version of the plugin '{name}'"));
                 Error::Unavailable(store::Error::Corrupt { record, reason: refused.to_string() })
             })?;
@@ -118,7 +118,7 @@ impl Releases {
     fn replace(&self, plugin: PluginIndex, version: PluginVersion) {
         tracing::info!(
             plugin = %version.name, version = version.version, digest = ?version.digest,
-            "replaced the newest version of a plugin"
+            "a new plugin version is in use"
         );
         self.plugins.replace(plugin, version);
     }

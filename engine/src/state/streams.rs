@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_events_of_the_followed_aggregate_wake_a_follower_and_are_kept_without_gaps() {
+    fn only_events_of_the_followed_aggregate_wake_a_follower() {
         let streams = FollowedStreams::default();
         streams.extend(&[event("a", 1, 1)]);
         assert!(streams.after(&id("a"), 0).is_none(), "the aggregate has no followers");

@@ -160,7 +160,7 @@ impl Vectors {
             return Ok(());
         }
         let message = format!(
-            "another server uses a different model than '{model}'; all servers need the same [search.embedding]"
+            "another server uses a model other than '{model}'; all servers need the same [search.embedding] settings"
         );
         Err(Error::internal(EmbedFailure(message)))
     }

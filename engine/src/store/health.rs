@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_writes_unless_a_recent_write_or_a_recent_refusal_gives_the_result() {
+    fn a_check_writes_unless_a_recent_write_or_refusal_determines_the_result() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
         let written = WriteOutcome { at: began, failure: None };
         let refusal = CommitRefusal { at: began + second, reason: "full".into() };

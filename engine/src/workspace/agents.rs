@@ -193,7 +193,7 @@ impl Writer {
         let payload = object_of([(agent::SUCCESSOR, successor.map(|successor| successor.text().into()))]);
         let deleted = Operation::change(self, (AGENT, id), expected, DELETED, 0, move |view, agent| {
             if agent::plugin_of(agent).is_some_and(|plugin| view.plugins().has_agent(plugin)) {
-                let message = "an agent whose work an enabled plugin does cannot be deleted; disable the agent instead";
+                let message = "an enabled plugin does the agent's work; disable the agent instead of deleting it";
                 return Err(Error::conflict(ErrorCode::ScriptedAgent, message));
             }
             Ok(Some(payload.clone()))

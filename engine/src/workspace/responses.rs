@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_removal_spans_less_time_after_many_responses_and_more_after_few() {
+    fn the_next_removal_spans_less_time_after_a_removal_of_many_responses() {
         assert_eq!(next_span(1_000, 0), 2_000);
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uuid_is_its_own_feed_id_and_other_ids_get_a_stable_feed_id_per_workspace() {
+    fn ids_that_are_not_uuids_get_a_stable_feed_id_per_workspace() {
         let workspace = "01890a5d-ac96-774b-bcce-b302099a8057";
         let own = "01890a5d-ac96-774b-bcce-b302099a8058";
         assert_eq!(urn(workspace, own), format!("urn:uuid:{own}"));

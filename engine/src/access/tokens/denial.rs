@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_messages_are_limited_and_omitted_messages_are_counted() {
+    fn log_messages_over_the_limit_are_omitted_but_counted() {
         let denials = Denials::default();
         let admitted = (0..100).filter_map(|_| denials.admit(PERIOD_MS)).count();
         assert_eq!(admitted, MAX_MESSAGES as usize);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_all_agents_or_subscribers_of_a_trait_in_order_of_registration() {
+    fn candidates_are_listed_in_the_order_of_their_registration() {
         let agent = |id: &str, traits: &[&str]| {
             let subscribed: Vec<Value> = traits.iter().copied().map(Value::from).collect();
             let state = Object::from_iter([(SUBSCRIBED_TRAITS, Value::from(subscribed))]);

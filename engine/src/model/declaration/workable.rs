@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_options_that_cannot_work_are_rejected_with_their_pointer_except_in_exports() {
+    fn only_exports_may_contain_names_and_options_that_cannot_work() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_contain_paths_and_beginnings_of_values_and_are_limited_in_number() {
+    fn violations_have_paths_and_are_limited_in_number_and_length() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
         let schema = Schema::compile(&schema).expect("a schema");
         assert_eq!(schema.violations(&json!({"a": [1, 2]})), []);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_ends_at_its_step_limit_if_the_steps_double_with_each_level_of_the_value() {
+    fn a_validation_whose_steps_grow_exponentially_ends_at_the_step_limit() {
         let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let schema = Schema::compile(&twice).expect("a schema");
         let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lists_are_stored_once_and_change_independently_and_kinds_are_stored_only_if_needed() {
+    fn equal_lists_are_stored_once_and_change_independently() {
         let (mut segment, mut texts) = (Segment::preallocated(), Dictionary::default());
         let list = |number: usize| -> Value {
             (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_a_kind_are_unique_descriptions_end_with_a_full_stop_and_argument_types_are_known() {
+    fn names_of_a_kind_are_unique_and_their_documentation_is_well_formed() {
         let mut names: Vec<(&str, &str)> = catalogue().map(|entry| (entry.kind.name(), entry.word.name)).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");

@@ -124,7 +124,7 @@ impl Articles {
 }
 
 #[test]
-fn a_link_to_a_page_opens_an_edge_to_the_page_of_the_first_matching_reference_or_is_broken() {
+fn a_link_to_a_page_follows_the_first_matching_reference_or_is_broken() {
     let mut articles = Articles::default();
     let edges = [page("a", &["/docs/a", "/docs/b/a"]), page("n", &["n.md"]), page("../self", &["/docs/b.md"])];
     assert_eq!(articles.event("from", "created", &[("path", "docs/b.md")], &edges), [""; 0]);
@@ -269,7 +269,7 @@ fn a_read_of_the_past_finds_an_edge_that_closes_during_the_read() {
 }
 
 #[test]
-fn closed_edges_stay_until_they_are_stored_and_no_read_needs_them() {
+fn a_closed_edge_stays_in_memory_until_the_edge_is_stored_and_unused() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn blobs_in_a_folder_are_written_read_and_removed_and_interrupted_uploads_leave_no_files() {
+    async fn blobs_in_a_folder_are_written_read_and_removed() {
         let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
         let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
         check(&blobs).await;

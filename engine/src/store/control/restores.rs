@@ -93,7 +93,7 @@ impl Database {
         let values = [("id", convert::record_id("restore", &*restore.id)), ("content", content)];
         let begun = self.query_again(statements, values).await?;
         let begun = convert::list(begun.last())?.next().map(RestoreRecord::read).transpose()?;
-        begun.ok_or_else(|| Error::corrupt(format!("the restore '{}' was just written and is missing", restore.id)))
+        begun.ok_or_else(|| Error::corrupt(format!("the restore '{}' is missing after its write", restore.id)))
     }
 
     /// Records the end of a running restore. If the restore has failed, also marks its workspace for deletion without a
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_first_end_of_a_restore_is_recorded_and_a_failed_restore_marks_its_workspace_for_deletion() {
+    async fn only_the_first_end_of_a_restore_is_recorded() {
         let control = Database::control_in_memory().await;
         let running = restore("1", 1, RestoreStatus::Running);
         control.begin_restore(&running).await.expect("written");

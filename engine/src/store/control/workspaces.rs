@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_workspace_is_removed_once_when_its_deletion_is_due_unless_the_deletion_was_canceled() {
+    async fn a_due_deletion_that_was_not_canceled_removes_the_workspace_once() {
         let (_store, control, id) = store().await;
         assert!(control.begin_deletion(&id, 100).await.expect("begun"));
         assert!(control.begin_deletion(&id, 200).await.expect("begun again"));

@@ -126,7 +126,7 @@ fn read_defined(record: &Record) -> Result<PastDefinition> {
             _ => Vec::new(),
         };
         let [position, _, Record::String(type_name)] = key.as_slice() else {
-            return Err(Error::corrupt("the id of a past definition is not [position, number, type]"));
+            return Err(Error::corrupt("the id of a past definition is not `[position, number, type]`"));
         };
         Ok(PastDefinition {
             position: convert::int(position)?.try_into().unwrap_or_default(),
@@ -143,7 +143,7 @@ mod tests {
     use crate::model::definition::{Field, FieldType};
 
     #[tokio::test]
-    async fn definitions_stay_in_the_history_and_need_the_current_change_counter() {
+    async fn replaced_definitions_stay_in_the_history() {
         let log = Database::log_in_memory().await;
         let named =
             |field: &str| Definition::new("trip", "Trip", Vec::new(), vec![Field::new(field, FieldType::Array)]);

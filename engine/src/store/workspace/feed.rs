@@ -98,7 +98,7 @@ fn entry_key(agent: &str, position: u64) -> RecordIdKey {
 }
 
 fn event_ref(record: &Record) -> Result<EventRef> {
-    let corrupt = || Error::corrupt("the id of a feed entry is not [agent, position]");
+    let corrupt = || Error::corrupt("the id of a feed entry is not `[agent, position]`");
     let key = id_parts(record).map_err(|_| corrupt())?;
     Ok(EventRef {
         aggregate_id: Arc::from(convert::text_field(record, "aggregate_id")?),

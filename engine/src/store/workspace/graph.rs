@@ -246,7 +246,7 @@ fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFact
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     convert::named("facts", record, || {
         let [_, Record::String(id)] = id_parts(record)? else {
-            return Err(Error::corrupt("the id of the record is not [generation, aggregate id]"));
+            return Err(Error::corrupt("the id of the record is not `[generation, aggregate id]`"));
         };
         Ok((id.as_str().into(), convert::text_field(record, "text").and_then(stored_facts::read)))
     })
@@ -267,7 +267,7 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
 pub(super) fn read_edge(record: &Record) -> Result<Edge> {
     convert::named("edge", record, || {
         let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
-            return Err(Error::corrupt("the id of an edge is not [generation, from, kind, to, position]"));
+            return Err(Error::corrupt("the id of an edge is not `[generation, from, kind, to, position]`"));
         };
         let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
         Ok(Edge {

@@ -62,7 +62,7 @@ impl DatabaseReader {
         let values = [("range", convert::record_id("graph_write", range))];
         let read = |changed: &Record| match changed {
             Record::String(changed) => convert::parse_json::<ChangedKeys>(changed),
-            _ => Err(Error::corrupt("the changed keys of a write of the graph are not a string")),
+            _ => Err(Error::corrupt("the changed keys of a graph write are not a string")),
         };
         let changed = self.read_all("SELECT VALUE changed FROM $range", values, read).await?;
         let count = writes.end().saturating_sub(*writes.start()).saturating_add(1);

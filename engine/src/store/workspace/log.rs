@@ -307,7 +307,7 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
 
 /// Returns the stream id and the version in the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
-    let corrupt = || Error::corrupt("the id of an event's record is not [aggregate id, version]");
+    let corrupt = || Error::corrupt("the id of an event's record is not `[aggregate id, version]`");
     let [Record::String(aggregate_id), version, ..] = id_parts(record).map_err(|_| corrupt())? else {
         return Err(corrupt());
     };

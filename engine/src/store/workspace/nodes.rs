@@ -223,8 +223,10 @@ fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
     let mut state = Arc::unwrap_or_clone(state);
     for field in definition.into_iter().flat_map(|definition| definition.fields().iter()) {
         let Some(slot) = state.get_mut(&field.name) else { continue };
-        let lost =
-            |what: &str| Error::corrupt(format!("the older format cannot represent {what}: field '{}'", field.name));
+        let lost = |what: &str| {
+            let name = &field.name;
+            Error::corrupt(format!("the field '{name}' may have had {what}, which the older format cannot represent"))
+        };
         match (field.field_type, field.fold, &*slot) {
             (FieldType::Date, _, Value::Array(_)) => return Err(lost("dates in lists")),
             (_, Fold::Sum, Value::Null) => return Err(lost("infinite numbers")),

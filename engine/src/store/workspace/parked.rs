@@ -159,7 +159,7 @@ fn read_parked(record: &Record) -> Result<ParkedStep> {
 
 fn read_id(record: &Record) -> Result<StepId> {
     let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
-        return Err(Error::corrupt("the id of a parked step is not [position, hook, plugin]"));
+        return Err(Error::corrupt("the id of a parked step is not `[position, hook, plugin]`"));
     };
     Ok(StepId {
         position: convert::int(position)?.max(0) as u64,

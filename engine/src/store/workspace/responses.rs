@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn responses_of_a_period_are_removed_and_later_responses_stay() {
+    async fn only_responses_of_the_given_period_are_removed() {
         let database = Database::log_in_memory().await;
         let kept: Vec<(Arc<str>, StoredResponse)> =
             (0..2_500).map(|number| (number.to_string().into(), response("f", Some("b"), number / 5))).collect();

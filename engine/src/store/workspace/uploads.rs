@@ -101,8 +101,8 @@ impl Database {
             Some(Record::String(text)) if text == "exceeded" => Ok(Reservation::Exceeded),
             Some(Record::String(text)) if text == "lost" => Ok(Reservation::Lost),
             other => {
-                let message = format!("reserving storage returned {other:?}; expected reserved, exceeded or lost");
-                Err(Error::corrupt(message))
+                let expected = "`reserved`, `exceeded` or `lost`";
+                Err(Error::corrupt(format!("reserving storage returned {other:?}; expected {expected}")))
             }
         }
     }

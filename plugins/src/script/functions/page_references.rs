@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_in_the_site_has_references_by_path_and_by_address_and_other_urls_have_none() {
+    fn only_urls_in_the_site_have_references_to_pages() {
         for (url, references) in [
             ("a.md", "/site/docs/a.md */a.md"),
             ("a%20b.mkd", "/site/docs/a b.mkd */a b.mkd"),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn wikilinks_to_files_have_references_and_wikilinks_to_attachments_headings_and_urls_have_none() {
+    fn only_wikilinks_to_possible_pages_have_references() {
         for (target, references) in [
             ("a", "a.md"),
             ("a.md", "a.md"),

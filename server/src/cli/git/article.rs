@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_front_matter_names_set_fields_and_all_names_are_kept_in_front_matter() {
+    fn front_matter_keeps_all_names_including_the_names_that_set_fields() {
         let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: 1\npublished_at: 2024-02-25 00:00\n\
                     published_version: v2\nweight: 3\ndate: 2024-01-02\nlastmod: 2024-03-04 05:06:07 +0100\n\
                     description: What it is\na.b: x\n$odd: y\nslug: other\npath: /x\nfolder: y\naliases: [/old]\n\
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn title_and_tags_default_to_heading_and_folders() {
+    fn the_title_defaults_to_the_heading_and_the_tags_default_to_the_folders() {
         let expected = json!({
             "slug": "slug", "title": "The code way", "body": "text\n\n#\n\nThe `code`\nway\n===\n",
             "tags": ["docs", "guide"], "path": "docs/guide/a.md", "folder": "docs",

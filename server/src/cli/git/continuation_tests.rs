@@ -89,7 +89,7 @@ fn a_rewritten_history_creates_no_duplicate_articles() {
 }
 
 #[test]
-fn a_reset_removes_the_files_of_later_commits_and_a_fast_forward_restores_the_files() {
+fn an_import_follows_a_reset_and_a_fast_forward_of_the_branch() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let later = scratch.commit_on(None, &[root], 1, &[("a.md", b"two"), ("b.md", OTHER)]);
@@ -161,7 +161,7 @@ fn a_branch_without_commits_has_no_head() {
 }
 
 #[test]
-fn fields_of_front_matter_that_the_file_no_longer_has_are_removed_by_a_comparison() {
+fn a_comparison_with_the_file_removes_the_fields_of_removed_front_matter() {
     let (one, other, mut model) = (Scratch::new(), Scratch::new(), Model::default());
     let first = one.commit_on(None, &[], 0, &[("a.md", b"---\ndescription: D\ntitle: a\n---\nx\n")]);
     import_at(&one, &mut model, first);

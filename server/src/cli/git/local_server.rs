@@ -79,7 +79,7 @@ pub fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_appends_events_of_new_commits_and_restores_articles_changed_by_hand() {
+async fn an_import_restores_articles_that_were_changed_or_deleted_by_hand() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one"), ("b.md", b"other")]);
     let first = served.git(&scratch).await;
@@ -115,7 +115,7 @@ async fn an_import_appends_events_of_new_commits_and_restores_articles_changed_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_article_deleted_by_hand_is_created_again_with_a_time_not_before_the_deletion() {
+async fn an_article_deleted_by_hand_is_created_again_with_ordered_event_times() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     served.git(&scratch).await;
@@ -222,7 +222,7 @@ async fn two_concurrent_imports_append_each_event_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_too_large_as_json_is_left_out_and_a_strict_import_then_exits_with_2() {
+async fn a_strict_import_that_leaves_out_a_file_exits_with_2() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", &vec![1_u8; 400 * 1024]), ("b.md", b"two")]);
     let outcome = served.git(&scratch).await;

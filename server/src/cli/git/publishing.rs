@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn front_matter_status_and_version_decide_whether_an_article_is_published_or_unpublished() {
+    fn the_front_matter_and_the_version_decide_whether_an_article_is_published() {
         for (row, expected) in [
             (json!({"draft": false, "version": 3}), Some("publish")),
             (json!({"draft": false, "version": 3, "status": "published", "published_version": 2}), Some("publish")),

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_slugs_that_this_or_an_earlier_version_derived_from_a_path_are_recognized() {
+    fn slugs_that_earlier_versions_derived_from_a_path_are_recognized() {
         for slug in ["uber", "ber", "ber-57"] {
             assert!(is_of_path(slug, "über.md"), "{slug}");
         }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_article_gets_the_wanted_slug_if_it_is_free_or_else_the_slug_of_its_path() {
+    fn an_article_gets_the_slug_of_its_path_if_the_wanted_slug_is_taken() {
         let mut slugs = Slugs::default();
         assert_eq!(slugs.assign(Some("intro"), "a.md", 0), "intro");
         assert_eq!(slugs.assign(Some("intro"), "a.md", 0), "intro");

@@ -204,7 +204,7 @@ fn yaml_aliases_cannot_multiply_values() {
 }
 
 #[test]
-fn deep_long_and_unusual_front_matter_is_separated_from_the_body() {
+fn unusual_front_matter_is_separated_from_the_body() {
     let depth = 100_000;
     for (text, is_split) in [
         (format!("---\ntitle: T\na: {}\n---\nBody", "[".repeat(depth)), true),
