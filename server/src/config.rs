@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_distinguishes_the_environment_from_the_file_and_variables_override_the_file() {
+    fn an_error_states_whether_the_file_or_the_environment_has_the_invalid_value() {
         let variable = |value: &str| vec![("FOLDWORK_PIPELINE__TIMEOUT".to_owned(), value.to_owned())];
         let read = |file: &str, variables: &[(String, String)]| {
             Config::with_variables(text_layer(file).expect("TOML"), variables).map_err(|error| format!("{error:#}"))

@@ -119,7 +119,7 @@ async fn a_body_over_the_shared_limit_gets_503_and_finished_bodies_free_their_sh
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_never_finish_a_request_head_or_send_no_second_request_are_disconnected() {
+async fn a_client_that_sends_no_complete_request_in_time_is_disconnected() {
     let serving = serve_with(config(|http| http.idle_timeout = TimeSpan::from_secs(1))).await;
     for partial_head in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");

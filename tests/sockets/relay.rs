@@ -15,7 +15,7 @@ async fn get(serving: &Serving, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_gets_the_events_after_its_last_acknowledgement_on_a_new_socket_and_over_http() {
+async fn a_reconnected_agent_gets_the_events_after_its_last_acknowledgement() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -122,7 +122,7 @@ fn by_client(mut broadcast: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_broadcast_over_sockets_and_http_and_invalid_broadcasts_are_rejected() {
+async fn clients_can_broadcast_over_sockets_and_http() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -187,7 +187,7 @@ async fn clients_broadcast_over_sockets_and_http_and_invalid_broadcasts_are_reje
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sockets_support_heartbeats_presence_leaving_channels_and_both_serializer_versions() {
+async fn sockets_follow_the_realtime_protocol_with_both_serializer_versions() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

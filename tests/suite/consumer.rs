@@ -354,7 +354,7 @@ async fn a_replay_with_a_new_plugin_version_adds_only_events_that_were_not_deriv
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_id_is_taken_gets_another_id_and_keeps_it_after_a_restart() {
+async fn an_agent_whose_id_is_taken_has_the_same_replacement_id_after_each_start() {
     let store = Store::connect("mem://").await.expect("a store");
     let handle = Handle::new(Mode::Succeed);
     let without = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;

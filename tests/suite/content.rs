@@ -159,7 +159,7 @@ fn plugins_do_not_fail_on_fields_that_are_missing_or_of_another_type() {
 }
 
 #[test]
-fn structured_data_uses_labels_produces_nothing_without_a_label_and_truncates_long_texts() {
+fn structured_data_is_produced_only_for_an_aggregate_with_a_label() {
     let script = shipped("structured_data");
     let post = Definition::new("post", "Post", Vec::new(), Vec::new());
     let named = Object::from_iter([("name", Value::from("A post"))]);

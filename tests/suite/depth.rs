@@ -117,7 +117,7 @@ const TYPES: [&str; 2] = [
 type NestedField = (&'static str, fn(usize) -> Value, usize);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_at_the_depth_limit_load_after_a_restart_and_deeper_payloads_are_rejected_or_parked() {
+async fn payloads_up_to_the_depth_limit_load_after_a_restart() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(&store).await;
     let key = running.first_start(None).await.expect("a start").expect("an empty store").key;

@@ -341,7 +341,7 @@ async fn an_invalid_line_is_reported_by_number_and_the_preceding_lines_are_impor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_events_without_the_first_line_of_an_export_is_imported_once_and_its_events_are_checked() {
+async fn a_file_of_events_without_the_first_line_of_an_export_is_imported_once() {
     let store = Store::connect("mem://").await.expect("a store");
     engine(&store).await.first_start(None).await.expect("started");
     let folder = tempfile::tempdir().expect("a folder");

@@ -179,7 +179,7 @@ async fn concurrent_replacements_leave_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_interrupted_or_has_another_length_than_announced_leaves_no_bytes() {
+async fn an_upload_that_is_interrupted_or_has_a_wrong_length_leaves_no_bytes() {
     let shared = Shared::new().await;
     let ([one, _], _) = shared.twins(limited(0)).await;
     let broken = || Err(std::io::Error::other("broken off"));

@@ -191,7 +191,7 @@ fn in_path(c: char) -> bool {
 }
 
 #[test]
-fn names_in_paths_files_and_links_and_numbers_after_prefixes_are_found() {
+fn names_and_numbers_are_found_in_paths_and_links() {
     let body =
         "[a](text/one.md), `b/two`: three.md. [four-4](five#six/seven)\n\n[r]: eight\n\nhttps://h/nine/?q=/x/y and/or";
     let found: Vec<_> = names(body).into_iter().collect();

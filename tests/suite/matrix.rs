@@ -289,7 +289,7 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
 }
 
 #[test]
-fn every_operation_returns_the_documented_status_and_no_data_of_other_workspaces_to_every_caller() {
+fn no_caller_gets_an_undocumented_status_or_data_of_another_workspace() {
     let supplement: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&supplement);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);

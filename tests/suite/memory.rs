@@ -36,7 +36,7 @@ fn event(id: &str, number: i64) -> NewEvent {
 const MINUTE_MS: i64 = 60_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workspaces_in_use_or_entered_recently_stay_open_when_idle_workspaces_are_closed() {
+async fn workspaces_in_use_or_entered_recently_are_not_closed() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");

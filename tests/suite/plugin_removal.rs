@@ -127,7 +127,7 @@ async fn results_of_a_removed_plugin_are_hidden_until_the_plugin_is_enabled_agai
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_of_a_removed_plugin_gets_no_work_and_can_be_deleted_until_the_plugin_is_enabled_again() {
+async fn the_agent_of_a_removed_plugin_gets_no_work_and_can_be_deleted() {
     const AGENT: &str = "agent-picky";
     let store = Store::connect("mem://").await.expect("a store");
     let first = engine(&store, &["picky", "echo"]).await;

@@ -335,7 +335,7 @@ async fn a_row_passed_from_one_stage_to_the_next_counts_once_against_the_memory(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_a_preview_shows_before_a_facet_count_against_the_memory_of_a_query() {
+async fn the_memory_of_a_query_includes_rows_that_a_preview_shows_before_a_facet() {
     let workspace = with_memory_of_1_mib().await;
     let set = json!({"$set": {"a": {"$range": [0, 12_000]}}});
     let facet = json!({"$facet": {"none": [{"$match": {"b": 1}}]}});

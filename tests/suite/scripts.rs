@@ -48,7 +48,7 @@ fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
 }
 
 #[test]
-fn errors_name_the_expression_without_a_value_and_outcomes_have_logged_lines() {
+fn an_error_names_the_expression_that_has_no_value() {
     let folder = PluginFolder::read(&root().join("tests/plugins/absent")).expect("a plugin");
     let script = Script::load(&folder, CallLimits { deadline_ms: 60_000, ..CallLimits::default() }).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");

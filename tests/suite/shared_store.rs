@@ -334,7 +334,7 @@ async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_without_effect_on_a_stale_state_is_applied_to_the_newest_state() {
+async fn a_change_is_applied_even_if_a_stale_state_already_has_the_new_value() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let new = NewAgent { name: "helper".into(), ..NewAgent::default() };

@@ -191,7 +191,7 @@ async fn unverified_and_lookalike_addresses_match_no_invitation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_signing_keys_are_accepted_and_removed_signing_keys_rejected_after_the_next_fetch() {
+async fn changes_of_the_signing_keys_apply_after_the_next_fetch() {
     let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
     let provider = Provider::with(&[&old]);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;

@@ -89,7 +89,7 @@ async fn appends_continue_while_a_type_is_folded_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redefinition_applies_to_all_servers_and_one_of_two_conflicting_redefinitions_fails() {
+async fn a_redefinition_of_a_type_applies_on_every_server() {
     let store = Store::connect("mem://").await.expect("a store");
     let (here, there) = (engine(store.share()).await, engine(store.share()).await);
     let (here, key) = first(&here).await.expect("a workspace");

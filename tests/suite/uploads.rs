@@ -146,7 +146,7 @@ async fn links_signed_for_another_purpose_are_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_becomes_invalid_after_15_minutes_or_when_its_key_is_revoked_or_expires() {
+async fn an_upload_link_expires_after_15_minutes_or_earlier_with_its_key() {
     let server = started().await;
     let (id, key) = model_key(&server, "owner", None).await;
     let revoked = link(&server, &key, "one.txt").await;
@@ -211,7 +211,7 @@ async fn an_upload_link_is_valid_only_while_its_user_may_upload_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_stores_only_in_its_creators_workspace() {
+async fn an_upload_link_stores_only_in_the_workspace_of_its_creator() {
     let server = started().await;
     for (name, bytes) in [("owner", "ours"), ("other", "theirs, which is longer")] {
         let (_, key) = model_key(&server, name, None).await;

@@ -30,7 +30,7 @@ async fn append(workspace: &Handles) -> Result<(), Error> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_deleted_on_both_servers_after_the_grace_period_and_can_be_restored_later() {
+async fn a_workspace_is_deleted_on_both_servers_after_the_grace_period() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = format!("file://{}", folder.path().display());
     let store = Store::connect("mem://").await.expect("a store").with_files(&files, []).expect("files");

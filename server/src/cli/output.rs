@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_output_leaves_no_file_and_a_folder_is_no_output() {
+    fn a_dropped_output_leaves_no_file() {
         let folder = folder();
         let mut output = Output::open(&folder.join("events.ndjson")).expect("opened");
         output.write_line("{}").expect("written");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_identity_provider_is_the_first_issuer_and_requires_a_client_id_and_an_http_url() {
+    fn the_first_issuer_is_the_identity_provider_of_the_dashboard() {
         let issuers = ["https://id.example.com:8443/realms/one", "https://two.example.com"];
         assert_eq!(sign_in(&[], ""), Ok(None));
         assert_eq!(sign_in(&issuers, ""), Ok(None));

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_over_the_capacity_share_an_allowance_and_do_not_block_other_networks() {
+    fn a_network_with_too_many_addresses_does_not_block_other_networks() {
         const CROWD: u32 = 500;
         let mut allowances = Allowances::<IpAddr>::new(2, "requests", "address_limit_per_minute").expect("a limit");
         allowances.max_callers = CROWD as usize;

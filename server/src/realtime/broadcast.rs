@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_event_names_of_the_server_are_reserved_in_any_spelling() {
+    fn event_names_of_the_server_are_reserved_in_any_spelling() {
         for event in
             ["task.created", "TASK.Created", " task.asked", "tas\u{212a}.created", "ta\u{17f}k.created", "task."]
         {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_vsn_selects_the_serializer_and_an_unknown_version_is_rejected() {
+    fn the_parameter_vsn_selects_the_protocol_version() {
         assert!(matches!(version(&request("", &[])), Ok(ProtocolVersion::One)));
         assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(ProtocolVersion::Two)));
         let refused = version(&request("vsn=9.0.0", &[])).expect_err("an unknown version");

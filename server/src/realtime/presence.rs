@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn presence_data_is_added_replaced_and_removed_with_references() {
+    fn a_change_of_presence_data_lists_joins_and_leaves() {
         let mut present = ChannelPresence::default();
         let joined = present.track(1, "k", data("one"), "r1".into()).expect("within the limits");
         assert_eq!(joined.payload(), r#"{"joins":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}},"leaves":{}}"#);

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_be_in_only_one_of_several_fields_and_null_counts_as_absent() {
+    fn a_text_may_be_in_only_one_of_several_fields() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
         let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
         assert!(refused.contains("expected only one of"), "{refused}");

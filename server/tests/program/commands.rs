@@ -275,7 +275,7 @@ fn unknown_field(document: &Value, operation: &Value, sent: &Sent) -> Option<Str
 }
 
 #[test]
-fn plugins_list_reads_the_given_configuration_file_and_fails_without_the_file() {
+fn the_command_plugins_list_reads_the_given_configuration_file() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("other.toml"), "[plugins]\nenabled = [\"linker\"]\n").expect("a file");
     let list = |file: &str| output(&mut foldwork(folder.path(), &["plugins", "list", "--config", file]));

@@ -71,7 +71,7 @@ fn the_access_log_can_be_turned_off() {
 }
 
 #[test]
-fn in_json_format_every_log_line_is_an_object_and_the_owner_key_is_only_on_standard_output() {
+fn the_json_log_has_only_objects_and_does_not_contain_the_owner_key() {
     let folder = Folder::new();
     let settings = in_memory(&[("FOLDWORK_LOG__FORMAT", "json")]);
     let mut process = folder.command(&settings).env_remove("FOLDWORK_BOOTSTRAP_KEY").spawn().expect("a program");

@@ -35,7 +35,7 @@ fn an_export_without_a_store_fails_and_creates_no_store() {
 }
 
 #[test]
-fn a_key_reset_needs_a_store_without_a_server_creates_an_owner_key_and_can_revoke_the_old_keys() {
+fn a_key_reset_creates_an_owner_key_only_while_no_server_has_the_store_open() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = reset(folder.path(), &[]);
     assert_eq!(none.status.code(), Some(1));

@@ -79,7 +79,7 @@ fn variables_that_a_start_does_not_need_do_not_prevent_the_start() {
 }
 
 #[test]
-fn a_check_reports_wrong_settings_and_an_open_store_and_creates_no_files() {
+fn a_check_reports_wrong_settings_and_creates_no_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let check = |variables: &[(&str, &str)]| {
         let mut command = foldwork(folder.path(), &["serve", "--check"]);
@@ -118,7 +118,7 @@ fn a_check_reports_wrong_settings_and_an_open_store_and_creates_no_files() {
 }
 
 #[test]
-fn the_log_states_why_tokens_are_denied_without_the_tokens_and_in_a_limited_number_of_lines() {
+fn the_log_states_why_tokens_are_denied_but_contains_no_tokens() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
     command
@@ -166,7 +166,7 @@ fn the_log_states_why_tokens_are_denied_without_the_tokens_and_in_a_limited_numb
 }
 
 #[test]
-fn clients_behind_a_trusted_proxy_have_their_own_limits_and_other_forwarded_addresses_are_ignored() {
+fn clients_behind_a_trusted_proxy_have_separate_rate_limits() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |proxies: &str| {
         let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);
@@ -193,7 +193,7 @@ fn clients_behind_a_trusted_proxy_have_their_own_limits_and_other_forwarded_addr
 }
 
 #[test]
-fn server_urls_and_logged_addresses_use_forwarding_headers_of_trusted_proxies_only() {
+fn forwarding_headers_take_effect_only_from_trusted_proxies() {
     let folder = tempfile::tempdir().expect("a folder");
     let start = |proxies: &str| {
         let mut command = foldwork(folder.path(), &["serve", "--database", "mem://", "--files", "mem://"]);

@@ -18,7 +18,7 @@ fn code(answer: &Answer) -> (u16, &str) {
 }
 
 #[tokio::test]
-async fn a_full_task_accepts_no_further_artifacts_and_all_its_effects_are_appended_at_once() {
+async fn all_effects_of_a_full_task_are_appended_at_once() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;

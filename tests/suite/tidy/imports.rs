@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn inherent_impls_without_trait_impls_and_asynchronous_functions_are_found() {
+    fn inherent_impls_and_asynchronous_functions_are_found() {
         let found =
             read_text("use crate::x::A;\nstruct B;\nimpl A {}\nimpl B { async fn f() {} }\nimpl Clone for A {}\n");
         let impls: Vec<String> = found.impls.iter().map(|(line, path)| format!("{line} {}", path.join("::"))).collect();

@@ -153,7 +153,7 @@ fn a_word_of_the_glossary_names_one_type() {
 }
 
 #[test]
-fn participles_are_distinguished_from_nouns_and_the_types_of_a_file_are_found() {
+fn participles_are_distinguished_from_nouns() {
     let participles = ["Appended", "Known", "Taken", "Waiting"];
     assert!(participles.into_iter().all(is_participle));
     let nouns = ["Embedding", "KnownTypes", "ParkedStep", "QueryPermit", "Reader"];
