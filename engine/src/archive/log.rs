@@ -147,11 +147,14 @@ pub struct SegmentReader<'b> {
     segments: std::vec::IntoIter<SegmentRef>,
     /// The place up to which the log was read.
     pub place: ArchivePlace,
+    /// The key of the segment that was read last. Empty before the first segment.
+    pub key: String,
 }
 
 impl<'b> SegmentReader<'b> {
     pub fn new(bucket: &'b Bucket, workspace_id: &'b str, segments: Vec<SegmentRef>) -> SegmentReader<'b> {
-        SegmentReader { bucket, workspace_id, segments: segments.into_iter(), place: ArchivePlace::default() }
+        let (segments, place) = (segments.into_iter(), ArchivePlace::default());
+        SegmentReader { bucket, workspace_id, segments, place, key: String::new() }
     }
 
     /// Returns the next segment, or `None` at the end. Fails if a segment is missing, changed or cut off. The error
@@ -175,6 +178,7 @@ impl<'b> SegmentReader<'b> {
             return Err(damaged(&key, "the segment does not continue the segment before it"));
         }
         self.place = header.end.clone();
+        self.key = key;
         Ok(Some(decoded))
     }
 }

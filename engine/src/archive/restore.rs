@@ -151,7 +151,7 @@ impl RestoreRun<'_> {
                     });
                 }
             };
-            is_complete = self.restore_lines(&segment.lines).await?;
+            is_complete = self.restore_lines(&reader.key, &segment.lines).await?;
             let (position, end) = (self.restored.position, reader.place.position);
             progress(RestoreProgress { workspace_id: workspace_id.clone(), position, end });
         }
@@ -167,10 +167,11 @@ impl RestoreRun<'_> {
         }
     }
 
-    /// Restores the lines of a segment. Returns whether the restore is complete.
-    async fn restore_lines(&mut self, lines: &[u8]) -> Result<bool> {
+    /// Restores the lines of the segment with this key. Returns whether the restore is complete.
+    async fn restore_lines(&mut self, key: &str, lines: &[u8]) -> Result<bool> {
         for text in lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-            let read = line::read(text).map_err(|message| damaged("a line of a segment", &message))?;
+            let read =
+                line::read(text).map_err(|message| damaged(key, &format!("a line cannot be read: {message}")))?;
             let is_beyond = match &read {
                 ArchiveLine::Event(event) => match self.from.until {
                     RestoreEnd::End => false,

@@ -164,7 +164,7 @@ async fn verify_into(
     // also checks every segment.
     let (mut reader, mut definitions) = (SegmentReader::new(bucket, workspace_id, segments.clone()), Vec::new());
     while let Some(segment) = reader.next().await? {
-        let (events, found) = blocking(move || definitions_of(&segment.lines)).await?;
+        let (events, found) = blocking(&reader.key, move || definitions_of(&segment.lines)).await?;
         definitions.extend(found);
         proof.events += events;
         proof.position = reader.place.position;
@@ -189,7 +189,7 @@ async fn verify_into(
     while reader.place.position < digest.position
         && let Some(segment) = reader.next().await?
     {
-        folded = blocking(move || folded.fold_lines(&segment.lines, digest.position)).await?;
+        folded = blocking(&reader.key, move || folded.fold_lines(&segment.lines, digest.position)).await?;
         if folded.bytes > MAX_STATE_BYTES {
             return Ok(());
         }
@@ -214,10 +214,13 @@ fn named(definition: Definition) -> (Arc<str>, Arc<Definition>) {
     (definition.type_name.clone(), Arc::new(definition))
 }
 
-/// Reads lines on a thread that may block.
-async fn blocking<T: Send + 'static>(read: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T> {
+/// Reads the lines of the segment with this key on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    key: &str,
+    read: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T> {
     let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
-    read.map_err(|message| damaged("a line of a segment", &message))
+    read.map_err(|message| damaged(key, &format!("a line cannot be read: {message}")))
 }
 
 fn texts(lines: &[u8]) -> impl Iterator<Item = &[u8]> {

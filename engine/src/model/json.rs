@@ -171,8 +171,8 @@ impl NestedDeserializer {
         }
     }
 
-    /// Deserializes stored values in which some objects represent values of another type. `convert` converts these
-    /// objects.
+    /// Returns a deserializer for stored values in which some objects represent values of another type. `convert`
+    /// converts these objects.
     pub(super) fn of_store_with(convert: fn(Object) -> Result<Value, String>) -> NestedDeserializer {
         NestedDeserializer { convert, ..NestedDeserializer::of_store() }
     }

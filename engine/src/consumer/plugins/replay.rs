@@ -36,8 +36,8 @@ const PAGE: usize = 512;
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayTally {
-    /// The number of events for which the plugin was called, or, for a count, for which a replay would call the plugin.
-    /// For the hook `work`, the number of tasks.
+    /// The number of events for which the plugin was called. If the tally comes from [`count`], which calls no plugin, the
+    /// number of events for which a replay would call the plugin. For the hook `work`, tasks are counted instead.
     pub events: u64,
     /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
     /// parked, unless the call itself failed and the plugin's `on_error` ignores failures.

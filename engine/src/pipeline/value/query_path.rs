@@ -72,8 +72,8 @@ fn walk(value: &Value, parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Res
     }
 }
 
-/// Follows the path `parts` from each object in an array, and the rest of the path from the element whose index is the
-/// first part. Returns whether a call of `visit` returned `true`.
+/// Follows the path `parts` from each object in an array. If the first part is the index of an element, also follows the
+/// remaining parts from that element. Returns whether a call of `visit` returned `true`.
 fn walk_items(items: &[Value], parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return Ok(false) };
     for (place, item) in items.iter().enumerate() {

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_differ_in_signs_or_marks_rank_first_for_their_own_texts() {
+    fn a_query_ranks_its_exact_label_before_labels_that_differ_in_signs_or_marks() {
         for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
         {
             let labels = labelled(&all);

@@ -22,7 +22,8 @@ use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
-/// The time after which an agent is marked as present again, in milliseconds. Each mark may write to the store.
+/// The minimum time between two marks of the same agent as present, in milliseconds. Marks are limited because each mark
+/// may write to the store.
 const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
