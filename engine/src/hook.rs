@@ -125,8 +125,8 @@ pub enum OnError {
     /// Retries the call a few times, then parks the step with the reason of the failure.
     #[default]
     Park,
-    /// Skips the event without parking the step. Only the plugin's measures count the failure. If the call succeeds but
-    /// the log rejects its appends, the step is parked nevertheless.
+    /// Skips the event without parking the step. The failure counts in the plugin's measures, but not toward its
+    /// circuit. If the call succeeds but the log rejects the appends of the call, parks the step.
     Skip,
     /// Retries the call a few times with increasing delays, then parks the step. Other events do not wait for the
     /// retries.

@@ -20,8 +20,8 @@ use crate::state::{GRAPH, NODES, State};
 /// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
 /// fiftieth of the time.
 const REST: u64 = 50;
-/// The time, in microseconds, after which a stored value is read again even without a change in this process. Applies
-/// only if other servers share the store.
+/// The age at which a reading of a stored value must be renewed even if this process has not changed the value, in
+/// microseconds. Applies only if other servers share the store, because these servers may change the value.
 const OTHERS_US: u64 = 60_000_000;
 
 /// The last measurement of each open workspace.

@@ -183,8 +183,8 @@ fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     below.iter().map(|one| moved(one, &revoked.ancestors, top, Some(origin.clone()))).collect()
 }
 
-/// Returns the record of a key whose first `top` ancestors are replaced by `above`. A key without further ancestors
-/// gets the given origin.
+/// Returns the record of a key whose first `top` ancestors are replaced by `above`. If the key has at most `top`
+/// ancestors, `origin` becomes the origin of the key.
 pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Option<Arc<str>>) -> KeyRecord {
     let is_first = key.ancestors.len() <= top;
     let ancestors = above.iter().chain(key.ancestors.iter().skip(top)).cloned().collect();

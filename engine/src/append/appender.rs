@@ -31,7 +31,8 @@ const MAX_APPENDS: usize = 512;
 const MAX_BYTES: usize = 4 << 20;
 
 /// The assumed maximum number of events that other servers have appended since this server last read the end of the
-/// log. A random id almost never contains a position in this range.
+/// log. If an event id contains a position that one of these events may have, the server reads the log before the
+/// append. A random id almost never contains such a position.
 const MAX_UNREAD: u64 = 1 << 24;
 
 /// The maximum pause before a batch. During the pause, another server can append to the same workspace.
@@ -52,8 +53,8 @@ struct QueuedAppend {
 /// An entry of the appender's queue.
 enum AppendTask {
     Append(QueuedAppend),
-    /// Defines a type. If the new definition folds differently, also replaces the type's aggregates with refolded
-    /// aggregates.
+    /// Defines a type. If events fold differently under the new definition, also replaces the type's aggregates with
+    /// refolded aggregates.
     Define {
         redefinition: Redefinition,
         reply: oneshot::Sender<Result<()>>,
@@ -309,7 +310,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
 }
 
-/// Rejects the appends of a leader from which another server has taken over. Returns the other appends.
+/// Rejects the appends that have the epoch of an earlier leader. Returns all other appends.
 async fn without_overtaken(
     db: &Database,
     batch: Vec<QueuedAppend>,

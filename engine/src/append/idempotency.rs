@@ -32,7 +32,7 @@ impl IdempotentRequest {
         Ok(IdempotentRequest { key: format!("{user_id}/{key}").into(), fingerprint: hex::encode(fingerprint).into() })
     }
 
-    /// Checks that a stored response belongs to the same request, by its fingerprint.
+    /// Fails if the fingerprint of a stored response differs from the fingerprint of this request.
     pub(crate) fn check(&self, kept: &StoredResponse) -> Result<()> {
         if kept.fingerprint == self.fingerprint { Ok(()) } else { Err(mismatch()) }
     }

@@ -28,8 +28,8 @@ impl ChangedSlugs {
         self.ids.get(slug).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds an aggregate after an event under its slug, and removes the aggregates that no longer have this slug. `has`
-    /// returns whether an aggregate of the batch has a slug.
+    /// Adds the id of an aggregate to the ids for the slug that the aggregate has after an event. Removes the ids of
+    /// aggregates that no longer have this slug. `has` returns whether an aggregate of the batch has a slug.
     pub fn record(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
         let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
         let ids = self.ids.entry(slug.clone()).or_default();
@@ -96,8 +96,8 @@ pub fn decide(
     }
 }
 
-/// Returns the slug of the event `first`, if an earlier append of `new` with [`NewEvent::renames_slug`] may have given
-/// `first` this slug.
+/// Compares a new event with `first`, the existing event with the same id. Returns the slug of `first` if an earlier
+/// append of `new` with [`NewEvent::renames_slug`] may have chosen this slug.
 pub fn given_to(first: &Event, new: &NewEvent) -> Option<Value> {
     if !new.renames_slug || *first.aggregate_type != *ARTICLE {
         return None;

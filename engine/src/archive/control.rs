@@ -13,7 +13,8 @@ use crate::store::{Database, DatabaseReader};
 const FOLDER: &str = "control";
 /// The number of digits of a time in an object key.
 const TIME_DIGITS: usize = 15;
-/// The number of digits of the hash in an object key. The hash shows a server whether a record has changed.
+/// The number of digits of the hash in an object key. With the hash, a server detects whether records have changed
+/// since the dump.
 const HASH_DIGITS: usize = 32;
 const DAY_MS: i64 = 86_400_000;
 const LEVEL: i32 = 3;
@@ -25,8 +26,8 @@ struct DumpLine {
     content: String,
 }
 
-/// Writes a dump, unless at most the last use of keys has changed since the last dump. If `is_checked` is `false`, also
-/// writes a dump if the key does not open the last dump. Returns whether a dump was written.
+/// Writes a dump if anything other than the last use of keys has changed since the last dump. If `is_checked` is
+/// `false`, also writes a dump if the key does not open the last dump. Returns whether a dump was written.
 pub async fn write(
     bucket: &Bucket,
     key: &SealingKey,

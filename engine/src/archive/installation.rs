@@ -20,8 +20,8 @@ pub struct Archive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,
-    /// The number of the history. A new history begins when different events are appended after the store was reset to
-    /// an earlier state.
+    /// The number that identifies the history. A new history begins when different events are appended after the store
+    /// was reset to an earlier state.
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,

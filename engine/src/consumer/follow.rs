@@ -17,7 +17,7 @@ const MIN_UNPAUSED_LAG: u64 = 256;
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest wait after a failed step.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
-/// The time after which a server checks again whether another server still processes the log.
+/// The interval at which a server checks whether another server still processes the log.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which a follower continues after the consumer is stopped, so that little work is left for the next
 /// start.

@@ -205,8 +205,8 @@ impl Worker {
     }
 
     /// Folds the aggregates at the follower's position again after types were redefined. Without this step, the next
-    /// events would be folded into states of the earlier definitions, and plugins would get states of neither
-    /// definition.
+    /// events would be folded into states of the earlier definitions, and plugins would get states that mix both
+    /// definitions.
     async fn refold(&mut self) -> Result<()> {
         let redefinitions = self.state.types.redefined.position();
         if redefinitions == self.redefinitions || self.is_idle() {

@@ -1,4 +1,4 @@
-//! Decides the events of tasks whose deadlines have passed.
+//! Determines the deadlines of tasks, and the events to append when a deadline has passed.
 
 use std::sync::Arc;
 

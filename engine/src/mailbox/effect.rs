@@ -38,10 +38,10 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
     }
 }
 
-/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the author of the
-/// effect has read: the version that the effect names. If the effect names no version and changes the task's subject,
-/// returns the version of the subject when the agent claimed the task. Otherwise returns the current version of the
-/// aggregate. `at` is the pointer of the effect in the request.
+/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the effect names as
+/// the version that its author has read. If the effect names no version, returns the current version of the aggregate,
+/// or, for the task's subject, the version when the agent claimed the task. `at` is the pointer of the effect in the
+/// request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;

@@ -35,7 +35,7 @@ pub struct LeaseRenewal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldClaims {
     All,
-    /// The claims with these tasks and numbers.
+    /// The claims with these task ids and claim numbers.
     Named(HashSet<(String, u64)>),
     /// The claims of this instance.
     Instance(String),
@@ -156,7 +156,8 @@ impl Renewals {
     }
 }
 
-/// Returns the agents and the renewed rows of the leases that a worker holds.
+/// Returns two lists with one entry for each lease that a worker holds: the ids of the agents, and the lease rows with
+/// the new ends.
 fn held_rows(
     state: &State,
     agent_ids: &[Arc<str>],

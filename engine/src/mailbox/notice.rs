@@ -16,7 +16,7 @@ use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, SourceType, Status, Task, TaskEvent, Verb, title};
 use crate::model::value::{Object, Value};
 
-/// The actor that creates and cancels the tasks.
+/// The actor that creates and cancels the tasks of this module.
 const SYSTEM: &str = "system";
 const DAY_MS: i64 = 86_400_000;
 

@@ -47,9 +47,9 @@ pub fn agent_left(view: &View<'_>, task: &Task<'_>) -> Option<Departure> {
     Departure::agent(view.aggregate(id).as_deref(), id)
 }
 
-/// Returns the event that gives a task of an assignee who has left to the successor. The task becomes unassigned if
-/// there is no successor, or if the successor is an agent that gets no work. Returns `None` if the task does not exist,
-/// has ended, or is not assigned to the assignee who has left.
+/// Returns the event that reassigns a task from an assignee who has left to the assignee's successor. The task becomes
+/// unassigned if there is no successor, or if the successor is an agent that gets no work. Returns `None` if the task
+/// does not exist, has ended, or is not assigned to the assignee who has left.
 pub fn decide(view: &View<'_>, id: &str, left: &Departure, stamp: Option<&Stamp>) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);

@@ -45,7 +45,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// became available again, in milliseconds: three heartbeats. The agent could not renew the lease earlier.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
-/// The time after which a lease is checked again if it has expired only by the clock of this server, in milliseconds.
+/// The time until the next check of a lease that has expired by the clock of this server, but not by the clock of the
+/// store, in milliseconds.
 const RECHECK_MS: i64 = 100;
 
 /// The running timers.

@@ -81,9 +81,9 @@ pub struct Field {
     /// The value that the field gets if the event that begins the state of an aggregate lacks the field.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
-    /// The smallest allowed number, length of a string in characters, or length of an array.
+    /// The smallest allowed number, or the smallest allowed length of an array or of a string in characters.
     pub min: Option<f64>,
-    /// The largest allowed number, length of a string in characters, or length of an array.
+    /// The largest allowed number, or the largest allowed length of an array or of a string in characters.
     pub max: Option<f64>,
     /// The regular expression that strings must match. The expression is compiled when a payload is checked.
     pub pattern: Option<Arc<str>>,

@@ -13,7 +13,8 @@ use super::violation::{ValueLocation, Violation};
 
 /// The number of levels that are searched. The envelope around a value of the maximum depth adds a few levels.
 const MAX_LEVELS: usize = MAX_DEPTH + 16;
-/// The number of fields up to which names are compared with each other. Further names are looked up in a set.
+/// The maximum number of names of an object that are kept in a list and compared one by one. All further names of the
+/// object are kept in a set.
 const FEW: usize = 16;
 /// The maximum length of the pointer to a repeated name, in bytes.
 const MAX_POINTER_BYTES: usize = 1_024;

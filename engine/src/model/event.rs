@@ -154,7 +154,7 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     pub expected: StreamExpectation,
     pub occurred_at: Option<i64>,
-    /// Whether the event restores its aggregate with its state if the aggregate is deleted. An event `<type>.created`
+    /// Whether the event restores a deleted aggregate together with its earlier state. An event `<type>.created`
     /// without this flag also restores the aggregate, but begins from an empty state.
     pub restore: bool,
     /// Whether a plugin derived this event from another event. If the log already has an event with the same id,

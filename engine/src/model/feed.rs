@@ -40,8 +40,8 @@ pub enum News {
 }
 
 impl News {
-    /// Returns the news that an event of a task causes for the agent that is assigned after the event. Assumes that the
-    /// same agent was assigned before the event.
+    /// Returns the news that an event of a task causes for the task's agent. The same agent must be assigned before and
+    /// after the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Assigned | TaskEvent::Retried => Some(News::Assigned),

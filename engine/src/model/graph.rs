@@ -193,8 +193,8 @@ fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
     Arc::new(shown)
 }
 
-/// Returns the addresses of an aggregate by its label, by a field or as a page. Returns an empty list if the aggregate
-/// is deleted, has no address of this kind, or is an agent and `by` is a field.
+/// Returns the addresses that an aggregate has by its label, by the value of a field, or as a page, depending on `by`.
+/// Returns an empty list if the aggregate is deleted, has no address of this kind, or is an agent and `by` is a field.
 pub fn addresses(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Vec<Address> {
     if aggregate.deleted {
         return Vec::new();

@@ -1,9 +1,9 @@
 //! Arithmetic on numbers of all types.
 //!
 //! If one number is a decimal, the result is a decimal: an integer is converted exactly, and a double is converted to
-//! the decimal with the fewest digits whose nearest double is that double. Otherwise, an operation on two integers
-//! returns an integer, except division, and all other operations return a double. The result is also a double if no
-//! decimal can represent an operand, or if the result does not fit its type.
+//! the decimal with the fewest digits whose nearest double is that double. Without decimals, a division returns a
+//! double. Every other operation returns an integer for two integers, and a double if one number is a double. The
+//! result is also a double if no decimal can represent an operand, or if the result does not fit its type.
 
 use super::decimal::{self, Decimal};
 use super::value::Value;

@@ -33,10 +33,11 @@ const ONLY: &str = "*/";
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases that are used from the front matter of a page.
 const MAX_ALIASES: usize = 50;
-/// The maximum number of folders above a page that may be the root of an address in its front matter.
+/// The maximum number of folders above a page to which a slug in its front matter may be relative. The folders are
+/// counted from the root of the project.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth at which the folder that contains a page may be the root of an address in the page's front matter.
-/// For example, `website/docs` has the depth 2. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
+/// The maximum depth of a folder to which the slugs of the pages directly in this folder may be relative. For example,
+/// `website/docs` has the depth 2. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -65,8 +66,8 @@ pub struct MatchRank {
 enum MatchedBy {
     /// The reference matches the path. If the reference begins at the root, the case of the letters matches as well.
     Exact,
-    /// The reference matches the path less exactly: only if case is ignored, only as the end of a file's path, or as
-    /// the page of a folder instead of a file or the reverse.
+    /// The reference matches the path less exactly: the case of the letters differs, the reference is only the end of a
+    /// file's path, or a reference to a file matches the page of a folder (or the reverse).
     Path,
     /// The reference matches the address of the page in its site, which differs from the path.
     Address,
@@ -313,8 +314,8 @@ fn unnumbered(segment: &str) -> &str {
 }
 
 /// Returns the addresses and names that front matter gives to a page: aliases, and addresses of Hugo (`url`, `slug`),
-/// Zola (`path`, `slug`), Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). If `with_folders` is
-/// set, includes the address of the folder that the slug `/` gives to a page.
+/// Zola (`path`, `slug`), Jekyll (`permalink`, `redirect_from`) and Docusaurus (`slug`, `id`). If `with_folders` is set
+/// and the slug is `/`, includes the addresses of the folders that may contain the documents of the site.
 fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> impl Iterator<Item = Cow<'a, str>> {
     let front_matter = state.get(FRONT_MATTER).and_then(Value::as_object);
     let field = move |name: &str| front_matter.and_then(|fields| fields.get(name));
@@ -334,10 +335,11 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> 
     aliases.chain(in_site).filter(is_address).map(without_html)
 }
 
-/// Returns the addresses of a page whose front matter contains `text` as its slug. `folders` are the folded folders of
-/// the page. A link may use the names or the addresses of the folders.
+/// Returns the addresses of a page whose front matter contains `text` as its slug. `folders` are the segments of the
+/// page's path, as [`folded`] returns them, without the last segment. A link may use the names or the addresses of the
+/// folders.
 ///
-/// In Docusaurus, the root of a slug that begins with `/` is the folder of the documents, which may be any folder above
+/// In Docusaurus, a slug that begins with `/` is relative to the folder of the documents, which may be any folder above
 /// the page. The slug `/` gives the page the address of this folder. This address is included only if `with_folders` is
 /// set.
 fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) -> Vec<Cow<'a, str>> {

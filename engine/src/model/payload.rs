@@ -29,8 +29,8 @@ pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Returns whether `name` would be a valid field name, but rows of aggregates have a column with this name. The column
-/// would hide the field.
+/// Returns whether a [valid](is_field_name) field name is reserved, because rows of aggregates have a column with this
+/// name. The column would hide the field.
 pub fn is_reserved(name: &str) -> bool {
     matches!(name, "aggregate_type" | "project_id")
 }
@@ -433,7 +433,8 @@ fn check_bounds(
     }
 }
 
-/// Checks a decimal exactly. Each bound is compared as the decimal with the digits that the definition shows.
+/// Checks that a decimal is within the bounds of its field. A bound of `0.1` means exactly 0.1, and not the double that
+/// is nearest to 0.1.
 fn check_decimal(field: &Field, number: Decimal, at: ValueLocation<'_>, violations: &mut Violations) {
     let compared = |bound: f64| match decimal::of_double(bound) {
         Some(bound) => number.cmp(&bound),

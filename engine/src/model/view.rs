@@ -21,8 +21,8 @@ pub const MAX_DESCRIPTION: f64 = 4_000.0;
 pub const MAX_STAGES: f64 = 200.0;
 
 /// Checks that each item of a view's pipeline has the shape of a stage. Does not check whether the pipeline can run,
-/// because the types that the pipeline reads may change after the pipeline was saved. Accepts the payloads of all other
-/// types.
+/// because the types that the pipeline reads may change after the pipeline was saved. Accepts every payload of a type
+/// other than the built-in type `view`.
 pub fn check_stages(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     if !definition.builtin || *definition.type_name != *VIEW {
         return;

@@ -31,8 +31,8 @@ pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
     Some(message.params.arguments.get().into())
 }
 
-/// The text of a tool's result, if the text may have numbers that no double represents exactly. A clone refers to the
-/// same result.
+/// The text of a tool's result, if the text may have numbers that no double represents exactly. All clones share the
+/// text.
 #[derive(Debug, Clone, Default)]
 pub struct ExactResult(Arc<OnceLock<Box<RawValue>>>);
 
@@ -44,8 +44,8 @@ impl ExactResult {
         }
     }
 
-    /// Returns a response of the protocol's library, with the kept text as its structured content. Returns the response
-    /// unchanged if no text was kept, or if the response has no structured content.
+    /// Replaces the structured content in a response of the protocol's library with the kept text, and returns the
+    /// response. Returns the response unchanged if no text was kept, or if the response has no structured content.
     pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
         match self.0.get().and_then(|text| with_structured_content(&response, text)) {
             Some(restored) => restored,

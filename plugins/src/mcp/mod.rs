@@ -55,7 +55,8 @@ pub struct CallerHandles {
 pub struct McpSettings {
     /// The host names to which requests may be sent.
     pub allowed_hosts: Vec<String>,
-    /// The origins of web pages that may send requests. An empty list allows all origins, as the API always does.
+    /// The origins of web pages that may send requests. An empty list allows all origins. The list does not apply to
+    /// the API, which allows all origins.
     pub allowed_origins: Vec<String>,
     /// The maximum size of a result's JSON, in bytes.
     pub response_bytes: usize,

@@ -82,7 +82,7 @@ impl Server {
         ErrorData::invalid_params(format!("cannot call '{name:.64}': {}", not_among("tool", name, &known)), None)
     }
 
-    /// Converts the error of a request other than a tool call to an error of the protocol.
+    /// Returns the protocol's error for a failed request that is not a tool call.
     fn refused(&self, error: Error) -> ErrorData {
         let (is_missing, is_ours) = (
             matches!(error, Error::NotFound { .. }),

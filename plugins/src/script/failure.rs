@@ -45,8 +45,8 @@ pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &Script
     Failure { kind, message: cut(message), line: line(position), column: column(position) }
 }
 
-/// Returns the message for a value that exceeds a size limit. `what` is, in lower case, rhai's name of the exceeded
-/// size or the beginning of a host function's message.
+/// Returns the message for a value that exceeds a size limit. `what` is a lower-case text: rhai's name for the exceeded
+/// size, or the beginning of a host function's message.
 fn size_text(what: &str, limits: &CallLimits) -> String {
     let (limit, unit) = match what {
         "length of string" => (limits.string_bytes, "bytes"),

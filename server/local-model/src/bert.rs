@@ -16,7 +16,7 @@ const WEIGHTS: &str = "model.safetensors";
 const TOKENIZER: &str = "tokenizer.json";
 const POOLING: &str = "1_Pooling/config.json";
 const SENTENCES: &str = "sentence_bert_config.json";
-/// The number of bytes at the end of the weights that are part of a model's digest.
+/// A model's digest covers this number of bytes at the end of the weights.
 const FINGERPRINT_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.

@@ -159,9 +159,9 @@ pub fn stream_of_feed<T: Type>(
     sent_until(chunks.boxed(), listener.grant(), live.shutdown)
 }
 
-/// Removes the agent's deletion and all later items from the last page of a feed. Returns whether the feed ends with
-/// the remaining items. An empty page ends a feed as well, because the agent may have been deleted before the feed
-/// began.
+/// Removes the agent's deletion and all later items from a page of the feed of a deleted agent. Returns whether the
+/// stream ends after this page: the page contained the deletion, or is empty. A page may be empty because the agent was
+/// deleted before the feed began.
 fn ends(items: &mut Vec<Item>) -> bool {
     let deletion = items.iter().position(|item| matches!(item, Item::AgentDeleted(_)));
     items.truncate(deletion.unwrap_or(items.len()));

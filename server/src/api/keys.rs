@@ -163,7 +163,7 @@ enum CodeResponse {
 }
 
 impl From<CreationResponse<CreatedCodeBody>> for CodeResponse {
-    /// Leaves out the location, because a code cannot be read again.
+    /// Leaves out the header `Location`, because clients cannot retrieve a code again.
     fn from(response: CreationResponse<CreatedCodeBody>) -> CodeResponse {
         match response {
             CreationResponse::New(body, _) => CodeResponse::New(body),

@@ -1,4 +1,5 @@
-//! Long polling: the wait for the next items of a list, and the state of the server that waits and streams need.
+//! Long polling: a request waits until a list has new items. Also contains the parts of the server's state that long
+//! polling and streams use.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::wire::page::{PageBytes, Whole};
 /// The maximum value of `wait_ms` in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-/// The state of the server that a wait or a stream needs.
+/// The parts of the server's state that long polling and streams use.
 pub struct LiveContext {
     pub shutdown: Shutdown,
     /// The permits for streams.

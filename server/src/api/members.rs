@@ -76,7 +76,7 @@ impl MemberBody {
 
 listed!(MemberBody as "MemberPage": "A page of members and invited persons.");
 
-/// Returns the key by which the list is sorted: first the members, then the invited persons.
+/// Returns the key by which the list of members is sorted. Members come before invited persons.
 fn order_key(member: &Member) -> String {
     match member {
         Member::Joined(joined, _) => format!("0/{}", time_key(joined.joined_at, &joined.user_id)),

@@ -30,7 +30,7 @@ use crate::http::request_fault::RequestFault;
 
 pub use issuers::configure;
 
-/// The query parameter of reads that selects whether the server first fetches the newest events from the store.
+/// The query parameter that determines whether the server fetches the newest events from the store before it reads.
 pub const CONSISTENCY: &str = "consistency";
 
 /// The guard of operations that read data. Requires `api:read`.

@@ -71,8 +71,8 @@ impl RequestBatch {
     }
 }
 
-/// Returns the place of events in their source for an error message. `lines` are the numbers of their lines. `index`
-/// selects a single event.
+/// Returns the line of one event, or the first and last line of all events, for an error message. `lines` contains the
+/// line of each event. `index` selects the single event, if it is given.
 pub fn whereabouts(lines: &[u64], index: Option<usize>) -> String {
     match (index.and_then(|index| lines.get(index)), lines) {
         (Some(line), _) | (None, [line]) => format!("line {line}"),

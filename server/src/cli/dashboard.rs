@@ -47,7 +47,8 @@ pub async fn link(client: &Client, minutes: u32) -> anyhow::Result<String> {
     Ok(format!("{}/sign-in#{code}", client.server()))
 }
 
-/// Returns the scopes and the expiry time of the client's token: every scope and no time if the token is not a key.
+/// Returns the scopes and the expiry time of the client's token. If the token is not a key, returns every scope and no
+/// expiry time.
 async fn own_rights(client: &Client) -> anyhow::Result<(Value, Option<i64>)> {
     match client.call(client.request(Method::GET, &["keys", "self"])).await {
         Ok(answer) => {

@@ -180,7 +180,7 @@ impl Definitions {
         Ok(Self { read: first.len(), next: first.into_iter() })
     }
 
-    /// Returns the next definition if it was defined before the event at `position` was appended.
+    /// Returns the oldest definition that is not written yet, if this definition is older than the event at `position`.
     async fn before(&mut self, source: &ExportSource<'_>, position: u64) -> anyhow::Result<Option<ExportedDefinition>> {
         if self.next.as_slice().is_empty() {
             let more = source.definitions(self.read).await?;

@@ -36,11 +36,11 @@ pub enum Action {
     /// Lists the keys without their secrets.
     List(table::ListFormat),
     /// Replaces a key by a successor with the same name, scopes, agents and expiry time, and prints the successor to
-    /// standard output. The old key ends later, and the keys derived from it stay valid.
+    /// standard output. The old key ends after the time in --after. The keys derived from the old key stay valid.
     Rotate {
         /// The id of the key, as shown by `keys list`.
         id: String,
-        /// The time after which the old key ends, such as `90m` or `24h`, at most 720h.
+        /// The time from the rotation to the end of the old key, such as `90m` or `24h`, at most 720h.
         #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
         after: SignedDuration,
         /// Prints the whole record of the successor as JSON.

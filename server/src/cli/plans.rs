@@ -11,8 +11,8 @@ pub type Arguments = ServerArguments<Action>;
 
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
-    /// Sets the plan of a user and prints it as JSON. If the user keeps the plan, absent values stay. Otherwise, absent
-    /// values are taken from the server's settings for the new plan.
+    /// Sets the plan of a user and prints it as JSON. If the user keeps the plan, values that are not given stay
+    /// unchanged. If the plan changes, these values are taken from the server's settings for the new plan.
     Set {
         /// The user's id, as shown by `users list`.
         user: String,

@@ -92,7 +92,8 @@ impl<'de> Deserialize<'de> for TimeSpan {
     }
 }
 
-/// Reads a value from a text, or from a number without a unit. The function converts the number.
+/// A visitor that reads a value from a text, or from a number without a unit. The function in the field converts the
+/// number.
 struct TextOrNumber<T>(fn(u64) -> Result<T, String>);
 
 impl<T: FromStr<Err = String>> Visitor<'_> for TextOrNumber<T> {

@@ -26,7 +26,7 @@ use crate::http::client_address::ClientAddress;
 use crate::http::error::ApiError;
 use crate::http::routes::HEALTH;
 
-/// The interval between removals of callers whose allowance is full.
+/// The minimum interval between two sweeps. A sweep removes from memory the callers whose allowance is full again.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The time without requests after which a valid token is removed from memory, if the maximum number of tokens is in
 /// memory.

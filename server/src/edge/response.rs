@@ -124,8 +124,8 @@ impl<E> UniformResponses<E> {
     }
 }
 
-/// Returns a description of the values that a parameter allows, from the framework's reason for the rejection of a
-/// value. The reason names the type of the parameter.
+/// Returns a description of the values that a parameter allows. `reason` is the framework's message about a rejected
+/// value, which contains the type of the parameter.
 fn allowed_in(reason: &str) -> &str {
     // The framework gives this reason if a required parameter is absent.
     if reason.contains("expects an input value") {

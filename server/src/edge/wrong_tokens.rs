@@ -13,7 +13,7 @@ use crate::http::bearer::bearer;
 use crate::http::error::ApiError;
 use crate::http::routes::REALTIME;
 
-/// The end of the path of the operation whose credential is in the body.
+/// The end of the path of the operation that exchanges a sign-in code. The request contains the code in the body.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 
 /// The addresses that have recently sent wrong credentials.

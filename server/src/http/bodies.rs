@@ -269,6 +269,6 @@ impl Drop for BodyBudgetGuard {
     }
 }
 
-/// The maximum initial capacity for a body, in bytes. A larger announced length reserves no memory before the bytes
+/// The maximum initial capacity for a body, in bytes. For a longer body, more memory is allocated only when the bytes
 /// arrive.
 const INITIAL_CAPACITY: usize = 64 << 10;

@@ -45,7 +45,7 @@ pub struct Queue {
     overflow: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
-    /// Whether the peer has sent a binary broadcast. Any other peer receives no binary frames.
+    /// Whether the peer has sent a binary broadcast. If `false`, the peer receives no binary frames.
     pub takes_bytes: AtomicBool,
 }
 
@@ -120,7 +120,8 @@ impl Queue {
         }
     }
 
-    /// Waits until the queue has capacity for a message that can wait. Waits forever after an overflow.
+    /// Waits until at most a quarter of the queue is full. A sender of messages that can wait calls this function
+    /// before it adds a message. Waits forever after an overflow.
     pub async fn capacity(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -134,8 +135,8 @@ impl Queue {
         }
     }
 
-    /// Returns whether the queue has capacity for a message that can wait. Such messages may fill only a quarter of the
-    /// queue. The other three quarters are reserved for messages that cannot wait.
+    /// Returns whether at most a quarter of the queue is full. Messages that can wait are added only in this case,
+    /// because the other three quarters are reserved for messages that cannot wait.
     fn has_capacity(&self, waiting: &QueuedMessages) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
     }

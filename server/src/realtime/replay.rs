@@ -17,7 +17,7 @@ use super::line::ChannelLine;
 
 /// The maximum number and size of the events that are read in one step.
 const PAGE: EventLimit = EventLimit { events: 50, bytes: 1 << 20 };
-/// The maximum number of acknowledged events that are sent again.
+/// The maximum number of acknowledged events that are sent again for one request of a client.
 const MAX_EVENTS: usize = 100;
 /// The pause after an error of the store.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
@@ -74,8 +74,8 @@ impl JoiningMember {
         tokio::time::sleep(RETRY_DELAY).await;
     }
 
-    /// Resends the acknowledged events that the client requests. Returns the log position after which the other events
-    /// are sent: the agent's cursor, or a later position if the client requests events after that position.
+    /// Resends the acknowledged events that the client requests. Returns the log position after which the missed events
+    /// begin: the agent's cursor, or the position `after` in the client's request if `after` is later.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;
         let Some(Replay { since, after, limit }) = self.replay else { return Ok(cursor) };

@@ -77,7 +77,7 @@ impl Checkpointer {
         self.new_versions = Some(versions);
     }
 
-    /// Adds the size of processed events to the bytes after the stored position.
+    /// Adds `bytes`, the size of processed events, to the size of the events after the stored position.
     pub fn pass(&mut self, bytes: usize) {
         self.unstored_bytes += bytes;
     }

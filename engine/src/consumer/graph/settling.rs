@@ -31,8 +31,9 @@ pub struct Basis {
 }
 
 impl Basis {
-    /// Returns the current definitions and plugins. Must be called before addresses are indexed. If the definitions
-    /// change in between, the edges are compared once more. In the opposite order, the change would be missed.
+    /// Returns the current definitions and plugins. Must be called before addresses are indexed: if the definitions
+    /// change between the two steps, the edges are then compared once more. In the opposite order, this change would be
+    /// missed.
     pub fn current(state: &State) -> Basis {
         let redefinitions = state.types.redefined.position();
         let definitions = state.types.all();
@@ -56,7 +57,7 @@ pub struct RemainingEdges {
     state: Arc<State>,
     basis: Basis,
     remaining: BTreeSet<AggregateId>,
-    /// Whether the stored checkpoint has a different basis.
+    /// Whether the basis of the stored checkpoint may differ from `basis`.
     is_stale: bool,
 }
 

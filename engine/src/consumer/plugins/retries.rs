@@ -17,8 +17,8 @@ const WAITS_MS: [i64; 5] = [1_000, 4_000, 16_000, 64_000, 256_000];
 /// The maximum number of a plugin's steps that wait for a retry. Further failed steps are parked without a retry.
 pub const MAX_WAITING: usize = 2_000;
 
-/// Returns the time of the next retry of a step after `calls` calls, or `None` after the last retry. A step that was
-/// set aside without a call has the same time as after one call.
+/// Returns the time of the next retry of a step after `calls` calls, or `None` after the last retry. If the step was
+/// set aside without a call, `calls` is 0, and the wait is the same as after one call.
 pub fn retry_at(calls: u32, now_ms: i64) -> Option<i64> {
     let wait_ms = WAITS_MS.get(usize::try_from(calls.saturating_sub(1)).ok()?)?;
     Some(now_ms.saturating_add(*wait_ms))
@@ -33,9 +33,8 @@ struct Retry {
 }
 
 impl Retry {
-    /// Returns the time from which the step may be retried. Returns `None` while the plugin is paused, if the plugin
-    /// was never called for the step. The steps whose calls failed are retried during the pause, and show whether the
-    /// plugin works again.
+    /// Returns the time from which the step may be retried. If the plugin is paused and was never called for the step,
+    /// returns `None`. Steps whose calls failed are retried during the pause, and show whether the plugin works again.
     fn due(self, circuit: &Circuit) -> Option<i64> {
         (self.was_called || !circuit.is_paused()).then_some(self.at_ms)
     }

@@ -228,7 +228,8 @@ pub fn delivery(input: &PreparedWork, plugin: &Arc<str>, product: Product, is_re
     answered(context, plugin, ANSWERS[0], answer)
 }
 
-/// The names of a scripted agent's answers in the ids of deliveries: a result and a failure.
+/// The texts from which the ids of a scripted agent's deliveries are computed: `work` for the answer of the hook, and
+/// `given_up` for a failure.
 pub const ANSWERS: [&str; 2] = ["work", "given_up"];
 
 /// Returns the delivery that ends a task with the failure of its scripted agent.

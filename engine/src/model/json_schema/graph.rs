@@ -1,5 +1,5 @@
-//! A JSON Schema as a graph. The edges of a schema lead to the subschemas for the same value, and to the subschemas for
-//! the values inside this value.
+//! A JSON Schema as a graph. The edges of a schema lead to the subschemas that check the same value as the schema, and
+//! to the subschemas that check the values inside this value.
 
 use std::collections::HashMap;
 
@@ -66,7 +66,7 @@ pub(super) struct SchemaNode {
     /// The number of additional steps for each byte of a text.
     pub byte_steps: u64,
     pub unique_items: bool,
-    /// The number of times that the subschemas for the same value are evaluated.
+    /// The number of times that each subschema in `same_value` is evaluated.
     pub times: u64,
 }
 

@@ -71,7 +71,7 @@ pub enum Deadline {
     Expire,
     /// The due date of a task passes. The status of the task does not change.
     Overdue,
-    /// A task has been overdue for the delay of its next escalation step.
+    /// The next escalation step of an overdue task becomes due.
     Escalate,
 }
 

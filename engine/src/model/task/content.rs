@@ -59,8 +59,8 @@ impl TaskSender {
         self.lineage.last()
     }
 
-    /// Returns whether the sender may replace the output of an author, and may claim an unassigned task that has such
-    /// output. A key that is bound to agents may do so only with the output of these agents.
+    /// Returns whether the sender may replace the output of an author, and may claim an unassigned task with output of
+    /// this author. A key that is bound to agents may do so only if the author is one of these agents.
     pub fn may_replace(&self, author: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *author))
     }

@@ -1,8 +1,9 @@
-//! The written forms of the numbers in an object or array, by place.
+//! The written forms of the numbers in an object or array, by the index of the field or item.
 
 use std::iter::Peekable;
 
-/// The written forms of the numbers in one object or array, in the order of their places.
+/// The written forms of the numbers in one object or array, each with the index of its field or item, in ascending
+/// order of the indexes.
 #[derive(Debug, Clone, Default)]
 pub struct Numbers(pub(super) Vec<(usize, WrittenNumber)>);
 
@@ -26,7 +27,7 @@ impl<'n> WrittenForm<'n> {
         }
     }
 
-    /// Returns the written forms in the field or item at a place of the object or array.
+    /// Returns the written forms in the field or item at the index `place` of the object or array.
     pub(in crate::model) fn at(self, place: usize) -> WrittenForm<'n> {
         inside(self.0).map_or_else(WrittenForm::default, |numbers| numbers.form(place))
     }
@@ -37,7 +38,7 @@ impl<'n> WrittenForm<'n> {
 }
 
 impl Numbers {
-    /// Returns the written forms in the field or item at a place.
+    /// Returns the written forms in the field or item at the index `place`.
     pub(in crate::model) fn form(&self, place: usize) -> WrittenForm<'_> {
         WrittenForm(self.at(place))
     }
@@ -46,7 +47,7 @@ impl Numbers {
         self.0.is_empty()
     }
 
-    /// Returns the written forms of the numbers inside the value at a place.
+    /// Returns the written forms of the numbers inside the object or array at the index `place`.
     pub fn inside(&self, place: usize) -> Option<&Numbers> {
         inside(self.at(place))
     }

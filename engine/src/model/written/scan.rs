@@ -30,8 +30,8 @@ pub fn numbers_of(text: &str) -> Numbers {
     numbers_of_fields(text, |_| true)
 }
 
-/// Returns the written forms that must be kept for an object that has only the fields of the text that satisfy
-/// `is_read`.
+/// Returns the written forms that must be kept for an object with only some fields of the text: the fields whose names
+/// satisfy `is_read`.
 pub fn numbers_of_fields(text: &str, is_read: impl Fn(&str) -> bool) -> Numbers {
     let mut scan = JsonScan { text, at: 0 };
     scan.skip(|byte| byte.is_ascii_whitespace());
@@ -151,8 +151,8 @@ impl<'t> JsonScan<'t> {
     }
 }
 
-/// Returns the written forms for an object that has only the fields that satisfy `is_read`, by the places of the fields
-/// in this object.
+/// Returns the written forms for an object with only the fields whose names satisfy `is_read`. The place of a written
+/// form is the index of its field in this object.
 fn placed(fields: Vec<(&str, Option<WrittenNumber>)>, is_read: impl Fn(&str) -> bool) -> Numbers {
     if fields.iter().all(|(_, number)| number.is_none()) {
         return Numbers::default();

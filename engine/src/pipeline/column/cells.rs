@@ -85,7 +85,8 @@ impl Cells {
         }
     }
 
-    /// Clears the stored value of a cell. Integers, doubles, dates and booleans stay stored.
+    /// Clears the value of a row if the cells store strings, lists or values of any type. If the cells store only
+    /// integers, doubles, dates or booleans, the value stays.
     pub fn blank(&mut self, row: usize) {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),

@@ -152,7 +152,7 @@ impl Segment {
         }
     }
 
-    /// Records the kind of a cell. Records nothing as long as all cells are plain values.
+    /// Records the kind of a cell. As long as all cells are plain values, no kinds are recorded.
     fn record(&mut self, row: usize, kind: CellKind) {
         if self.kinds.is_empty() && kind == CellKind::Value {
             return;

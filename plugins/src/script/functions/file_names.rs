@@ -1,7 +1,7 @@
 //! Recognizes links to files that are not pages by the names in the links. An import contains only Markdown, so the
 //! server does not know whether such a file exists.
 
-/// The names of files without a suffix.
+/// The names of well-known files without a suffix, such as `LICENSE`. These files are not pages.
 const FILES: [&str; 42] = [
     "AUTHORS",
     "BUILD",

@@ -282,7 +282,8 @@ fn too_expensive() -> Refused {
     thrown("the regular expression is too expensive for this text")
 }
 
-/// Returns the last line of the message of an error's innermost source. This line describes the error.
+/// Finds the innermost source of an error, and returns the last line of the source's message. This line describes the
+/// error.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -14,7 +14,8 @@ pub(super) const JEKYLL_POST: &str = "x-jekyll-post:";
 /// The maximum length of a tag, in bytes.
 const MAX_TAG: usize = 600;
 
-/// Replaces the tags in Markdown that refer to pages with URLs, and removes `{{ site.baseurl }}` and `{{ site.url }}`.
+/// Returns Markdown with a URL in place of each tag that refers to a page, and without `{{ site.baseurl }}` and
+/// `{{ site.url }}`.
 pub(super) fn replaced(markdown: &str) -> Cow<'_, str> {
     if !markdown.contains("{{") && !markdown.contains("{%") {
         return Cow::Borrowed(markdown);
@@ -72,7 +73,7 @@ fn url_of(text: &str) -> Option<(usize, String)> {
     }
 }
 
-/// Returns whether a filter of Jekyll adds the root of the site to a path, or leaves a path unchanged.
+/// Returns `true` for the filters of Jekyll that add the root of the site to a path, and for the filter `escape`.
 fn adds_root(filter: &str) -> bool {
     match filter.trim().split_once(':') {
         Some(("prepend", root)) => matches!(root.trim(), "site.baseurl" | "site.url"),

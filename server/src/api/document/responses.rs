@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::GuardRequirements;
 
-/// The path suffixes of operations other than GET that cannot cause a conflict.
+/// The path suffixes of operations that cannot cause a conflict although their method is not GET.
 const WITHOUT_CONFLICT: [&str; 10] = [
     "/agents/connect",
     "/agents/heartbeat",

@@ -21,7 +21,7 @@ const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 #[derive(Clone, Debug, Default)]
 pub struct EventMoment {
     pub commit: Option<Commit>,
-    /// The time of the commit, or the time of an earlier commit of the import if that time is later.
+    /// The latest time of this commit and all earlier commits of the import.
     pub at: Option<Timestamp>,
     /// Whether the event brings the project to the state of the files, instead of applying the changes of one commit.
     pub reconciled: bool,
@@ -33,7 +33,7 @@ pub struct ArticleDiff<'a> {
     pub path: &'a str,
     pub verb: &'static str,
     pub payload: Map<String, Value>,
-    /// Whether the article becomes a part of this import with this event.
+    /// Whether the event adds the article to the import.
     pub is_new: bool,
     /// The git id of the file's content, unless the file is removed.
     pub blob: Option<Oid>,
@@ -49,7 +49,7 @@ pub struct PreparedEvent {
     pub aggregate_id: String,
     pub path: String,
     pub commit: String,
-    /// Whether the article becomes a part of this import with this event.
+    /// Whether the event adds the article to the import.
     pub is_new: bool,
 }
 

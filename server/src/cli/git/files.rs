@@ -168,7 +168,7 @@ pub fn text_of(bytes: Vec<u8>) -> Result<String, String> {
     }
 }
 
-/// Returns the id of a file's content in Git LFS if a text is a pointer of Git LFS.
+/// If a text is a pointer of Git LFS, returns the id of the content to which the pointer refers.
 pub fn id_in_pointer(text: &str) -> Option<&str> {
     if text.len() > MAX_POINTER_BYTES || !text.starts_with(POINTER) {
         return None;

@@ -1,6 +1,7 @@
 //! Imports random histories with merges, renames, and heads that move, and compares the articles with the trees.
 //!
-//! The environment variable `SEEDS=FIRST..LAST` selects the histories, without `LAST`. A failure names its seed.
+//! The environment variable `SEEDS=FIRST..LAST` selects the seeds of the histories, from `FIRST` to the number before
+//! `LAST`. A failure names its seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

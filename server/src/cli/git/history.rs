@@ -149,7 +149,7 @@ fn tree_file(tree: Option<&Tree<'_>>, file: &DiffFile<'_>) -> Option<(String, Oi
     is_regular(entry.filemode()).then(|| (path.to_owned(), entry.id(), entry.filemode()))
 }
 
-/// Matches removed files with added files of similar content, or only of equal content.
+/// Matches removed files with added files of similar content. If `only_equal` is set, the content must be equal.
 fn find_renames(diff: &mut Diff<'_>, only_equal: bool) -> Result<(), git2::Error> {
     let has = |status: Delta| diff.deltas().any(|delta| delta.status() == status);
     if has(Delta::Added) && has(Delta::Deleted) {

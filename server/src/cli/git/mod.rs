@@ -72,7 +72,8 @@ const LEFT_OUT: u8 = 2;
 /// The options of an import.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
-    /// Imports only files that have ever had a matching path, such as `docs/**`; the default is every Markdown file.
+    /// Imports only files that have or had a path that matches this glob, such as `docs/**`; the default is every
+    /// Markdown file.
     #[arg(long = "path", value_name = "GLOB")]
     pub paths: Vec<String>,
     /// The slug of the project for the articles; the default is derived from the name of the folder.

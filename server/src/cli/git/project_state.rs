@@ -99,8 +99,8 @@ impl WorkspaceReader<'_> {
         Ok(ProjectState { project, record, moved_from, held, is_type_defined })
     }
 
-    /// Returns the default slug, or the default slug with a number, of the project that has the record of the source.
-    /// Without such a project, returns the first of these slugs whose project has no record.
+    /// Returns the slug of the project that has the record of the source: `default`, or `default` with a number. If no
+    /// project with such a slug has the record, returns the first of these slugs whose project has no record.
     fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> anyhow::Result<String> {
         let numbered = (2..=MAX_PROJECTS).map(|number| format!("{default}-{number}"));
         let slugs: Vec<String> = std::iter::once(default.to_owned()).chain(numbered).collect();
@@ -247,7 +247,8 @@ impl WorkspaceReader<'_> {
         Ok(())
     }
 
-    /// Returns the id of the article of an event that came from git, and whether the source has the event's commit.
+    /// If an event was imported from git, returns the id of its article, and whether the source has the commit of the
+    /// event.
     fn taken(&self, event: Value) -> Option<(String, bool)> {
         let ImportedEvent { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
         let is_git = metadata.get("source").and_then(Value::as_str) == Some("git") && payload.contains_key("path");

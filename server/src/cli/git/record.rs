@@ -89,8 +89,8 @@ impl Row {
         rows.iter().copied().filter(same_name).filter(is_gone).collect()
     }
 
-    /// Returns whether the record may belong to the source before the source was moved or cloned again: the record and
-    /// the source have the same kind, and the same name, path or first commit.
+    /// Returns whether the record may have been written for the source before the source was moved or cloned again: the
+    /// record and the source have the same kind, and the same name, path or first commit.
     pub fn is_namesake(&self, source: &SourceIdentity) -> bool {
         self.kind == source.kind && (self.name == source.name || self.root == source.root)
     }

@@ -73,8 +73,8 @@ impl Slugs {
         }
     }
 
-    /// Removes and returns the alphabetically first of the released slugs. Another article may already have this slug
-    /// again.
+    /// Removes and returns the alphabetically first of the released slugs. An article may have taken this slug since
+    /// the release.
     pub fn next_released(&mut self) -> Option<String> {
         self.released.pop_first()
     }

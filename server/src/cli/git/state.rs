@@ -28,8 +28,8 @@ struct FieldState {
 }
 
 impl ArticleState {
-    /// Returns the state of an article from the fields on the server. Only the fields that come from the recorded front
-    /// matter are known to come from the file.
+    /// Returns the state of an article from the fields on the server. Marks only the fields from the recorded front
+    /// matter as fields that come from the file.
     pub fn new(fields: &Map<String, Value>) -> Self {
         let mut state = Self::default();
         state.merge(fields, false);

@@ -206,13 +206,14 @@ impl Accumulator {
     }
 }
 
-/// Returns the value of an expression for the number of values to keep. The expression reads variables, but no row.
+/// Evaluates `count`, the expression for the number of values to keep. The expression reads variables, but no row.
 pub fn kept(count: &Expr, env: &Env) -> Result<usize> {
     let none = Value::from(Object::new());
     parse_count(&count.eval(&env.over(&none))?.unwrap_or_default())
 }
 
-/// Replaces the code of a division by zero, because MongoDB uses another code for the error in a group.
+/// Replaces the code of an error about a division by zero, because MongoDB uses a different code for this error in a
+/// group.
 fn in_group(error: Error) -> Error {
     match (&error.code, error.message.as_str()) {
         (PipelineErrorCode::Number(2), "can't $divide by zero") => {

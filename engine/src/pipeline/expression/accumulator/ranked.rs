@@ -43,8 +43,9 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-/// Keeps the value of the row of `env` if the value is among the values to keep so far. At most `built` bytes of the
-/// row were built for the query.
+/// Adds the value of the row of `env` if the accumulator must keep this value for the rows so far, and removes the
+/// value that this value displaces. At most `built` bytes of the row were built for the query, and all other bytes
+/// belong to the source.
 pub(super) fn add(
     kind: &AccumulatorKind,
     input: &Expr,

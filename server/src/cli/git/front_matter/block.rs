@@ -45,7 +45,8 @@ fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterForma
     }
 }
 
-/// Returns the text before the first line in `closing`, and the text after this line without leading line breaks.
+/// Splits a text at the first line that is one of the lines in `closing`. Returns the text before this line, and the
+/// text after this line without leading line breaks.
 fn split_at_line<'a>(text: &'a str, closing: &[&str]) -> Option<(&'a str, &'a str)> {
     let mut end = 0;
     for line in text.split_inclusive('\n') {

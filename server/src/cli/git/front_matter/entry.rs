@@ -46,7 +46,7 @@ pub struct FrontMatterEntry {
     pub value: Value,
 }
 
-/// The reason why a text is not valid, and the line in the file.
+/// An error in the text of front matter: its line in the file, and the reason why the text is not valid.
 #[derive(Debug)]
 pub struct FrontMatterFault {
     pub line: usize,
@@ -78,8 +78,8 @@ impl Budget {
     }
 }
 
-/// Returns the number whose JSON is exactly the written text. Returns `None` for any other text, such as `007` and
-/// `1.10`, and for integers outside the range of signed 64-bit integers.
+/// Returns the number whose JSON is exactly `text`. Returns `None` if there is no such number, as for `007` and `1.10`,
+/// and for integers outside the range of signed 64-bit integers.
 pub fn exact_number(text: &str) -> Option<Number> {
     if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
         return None;

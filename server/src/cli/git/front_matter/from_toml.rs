@@ -8,9 +8,10 @@ use super::entry::{
     Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
 };
 
-/// The maximum number of invalid statements. After each invalid statement, the text without the statement is parsed.
+/// The maximum number of invalid statements. For each invalid statement, the text is parsed again without the
+/// statement.
 const MAX_FAULTS: usize = 20;
-/// The maximum size in bytes of the name of an invalid statement that is kept as text.
+/// The maximum size of a name in bytes. An invalid statement with a longer name is left out instead of kept as text.
 const MAX_NAME: usize = 1_000;
 
 /// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with
@@ -82,7 +83,8 @@ fn parse(
     Ok(converted.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// Returns the index of the first line with an error that the parser does not locate: a name with too many parts.
+/// Returns the index of the first line with the error `message`, a name with too many parts. The parser does not report
+/// the place of this error, so beginnings of the text are parsed until the line is found.
 fn unlocated(source: &str, message: &str) -> usize {
     let mut ends = Vec::new();
     for line in source.split_inclusive('\n') {
@@ -165,8 +167,8 @@ fn statement_at(source: &str, line: usize) -> Option<Statement<'_>> {
     Some(Statement { first, count: next - first, name, value: value.trim() })
 }
 
-/// Returns whether a line begins a statement. A line inside a list or a multi-line text seldom looks like the beginning
-/// of a statement.
+/// Returns whether a line looks like the beginning of a statement. The result is seldom wrong for a line inside a list
+/// or a multi-line text.
 fn is_beginning(line: &str) -> bool {
     let is_name = |name: &str| {
         let name = name.trim();
@@ -183,7 +185,8 @@ fn table_name(line: &str) -> Option<String> {
     is_name.then(|| shown(name))
 }
 
-/// Returns the text with some of its lines empty, so that all other lines keep their numbers.
+/// Returns the text with `count` lines from the line `first` emptied instead of removed, so that later lines keep their
+/// numbers.
 fn blanked(source: &str, first: usize, count: usize) -> String {
     let lines = source.split_inclusive('\n').enumerate();
     lines.map(|(at, line)| if (first..first + count).contains(&at) { "\n" } else { line }).collect()
