@@ -47,7 +47,8 @@ use crate::state::peers::{Peers, PendingReport};
 use crate::store::control::servers::{Beat, SCHEMA};
 use crate::store::{Database, Store};
 
-/// The time after which the server reports again that it is alive, and looks for workspaces without a living leader.
+/// The minimum time between two reports that this server is alive. After each report, the server also looks for
+/// workspaces without a living leader.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
 /// The maximum number of workspaces without a living leader that the server opens after each report.
 const TAKEN_OVER: usize = 8;
@@ -59,7 +60,7 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The time after which the log of an open workspace is checked even if no server has reported progress and no server
-/// has stopped. A query can miss a report that is written too late.
+/// has stopped. The check finds changes whose report was written so late that the queries missed the report.
 const CHECK_AFTER: Duration = Duration::from_secs(120);
 /// The maximum number of workspaces that are checked after one query.
 const CHECKS: usize = 16;
@@ -76,7 +77,7 @@ pub struct Pulse {
     /// The interval between two queries.
     interval: Duration,
     tasks: Mutex<Vec<AbortHandle>>,
-    /// The lock that is held while a report is written, so that the end of the exchange interrupts no report.
+    /// The lock that is held while a report is written, so that [`Pulse::end`] does not interrupt a report.
     reporting: tokio::sync::Mutex<()>,
 }
 
@@ -258,9 +259,9 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
 }
 
 /// Returns at most `CHECKS` open workspaces that are due for a check, and notes that they are checked now. A workspace
-/// is due if its last check was not after `lost_at`, or if its last check was at least `CHECK_AFTER` ago. A workspace
-/// without an entry counts as checked now. `lost_at` is the time at which another server stopped. That server may have
-/// appended events without a report.
+/// is due if its last check was at least `CHECK_AFTER` ago. A workspace is also due if it has not been checked since
+/// `lost_at`, the time at which another server stopped, because that server may have appended events without a report.
+/// A workspace without an entry counts as checked now.
 fn due<'o>(
     checked: &mut Checked,
     open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,

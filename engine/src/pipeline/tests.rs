@@ -291,7 +291,7 @@ fn errors_contain_at_most_an_excerpt_of_a_large_computed_value() {
 }
 
 /// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part. The two
-/// arrays have no part in common. `then` is the expression, in which the variables `x` and `y` contain the arrays.
+/// arrays have no part in common. `then` is an expression that uses the arrays as the variables `x` and `y`.
 fn shared_parts(then: &str) -> String {
     let lets = |name: &str| {
         let eight = vec![format!("\"$${name}\""); 8].join(",");

@@ -84,7 +84,7 @@ pub struct DirtyBatch {
     /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
     pub reached: u64,
     /// The time at which the first pause ends, in milliseconds since the epoch. `None` if no aggregate is paused, or if
-    /// aggregates that are not paused remain.
+    /// aggregates that are not paused still wait.
     pub rest_until: Option<i64>,
 }
 
@@ -222,8 +222,8 @@ impl Inner {
         (is_far || self.skips_pauses).then_some(*place)
     }
 
-    /// Returns an aggregate whose pause has ended. A pause that ends too far in the future also counts as ended,
-    /// because the clock has been set back since the pause began.
+    /// Returns an aggregate whose pause has ended. A pause that ends more than [`MAX_REST_MS`] from now also counts as
+    /// ended, because the clock has been set back since that pause began.
     fn rested(&self, now_ms: i64) -> Option<QueuePlace> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(MAX_REST_MS));

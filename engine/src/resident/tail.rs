@@ -62,9 +62,9 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position. Returns `None` if the window does not contain all of these events
-    /// up to the position `visible`. The window may begin after the first of these events, and an event is added to the
-    /// window shortly after its state becomes visible.
+    /// Returns up to `limit` events after a position. Returns `None` if the window lacks some of these events up to the
+    /// position `visible`: the window may begin after the first of these events, and an event is added to the window
+    /// only shortly after its state becomes visible.
     pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
         let (events, end) = self.after_with_end(position, limit)?;
         (events.len() >= limit || end >= visible).then_some(events)

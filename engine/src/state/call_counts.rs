@@ -35,7 +35,7 @@ pub struct CallCounts {
 struct StoredCounts {
     /// The counts from before this server last opened the workspace.
     earlier: MeasuresByName,
-    /// The number of stored calls since this server last opened the workspace.
+    /// The number of calls since this server last opened the workspace, as of the last write of the counts.
     runs: u64,
 }
 

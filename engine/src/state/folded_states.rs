@@ -122,8 +122,8 @@ impl FoldedStates {
     }
 
     /// Adds events that have become visible to the last events in memory, and wakes the followers of the log, of the
-    /// affected agents' feeds and of the events' aggregates.
-    /// `feed` lists the agents that the events affect, each with the index of its event in `events`.
+    /// affected agents' feeds and of the events' aggregates. `feed` lists the agents that the events affect, each with
+    /// the index of its event in `events`.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);

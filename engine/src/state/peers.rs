@@ -94,15 +94,16 @@ impl Peers {
         self.lost_at.subscribe()
     }
 
-    /// Returns the number of times that other servers may have counted this server as stopped, including a gap that has
-    /// not ended.
+    /// Returns the number of gaps in which other servers may have counted this server as stopped, including a gap that
+    /// has not ended.
     pub fn gaps(&self, now: Instant) -> u64 {
         let beaten = self.beaten.lock();
         let lasts = beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP);
         beaten.gaps + u64::from(lasts)
     }
 
-    /// Returns the time since the end of the last gap, or zero during a gap. Returns `None` if there was no gap.
+    /// Returns the time since the end of the last gap, or zero during a gap. Returns `None` if there was no gap. In a
+    /// gap, other servers may have counted this server as stopped.
     pub fn gap_age(&self, now: Instant) -> Option<Duration> {
         let beaten = self.beaten.lock();
         match beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP) {

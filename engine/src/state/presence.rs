@@ -200,7 +200,8 @@ impl Presence {
     }
 }
 
-/// Updates that are being written. If the write fails or its request is canceled, puts the updates back.
+/// Updates that are being written. If the write fails or its request is canceled, dropping this value puts the updates
+/// back.
 struct PutBack<'a> {
     presence: &'a Presence,
     rows: Vec<(Arc<str>, PresenceRecord)>,

@@ -50,8 +50,8 @@ impl Availability {
     }
 
     /// Waits for the result of a query within the time limit. If a query loses the connection, rejects further queries
-    /// immediately until a check succeeds. If a query exceeds the limit, checks the store first, because a single slow
-    /// query does not mean that the store is unresponsive. `checking` returns the check.
+    /// immediately until a check succeeds. If a query exceeds the limit, rejects further queries only after a check has
+    /// failed, because a single slow query does not mean that the store is unresponsive. `checking` returns the check.
     pub async fn within<T, C, F>(
         &self,
         query: impl Future<Output = Result<T>>,

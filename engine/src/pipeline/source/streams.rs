@@ -12,8 +12,8 @@ pub struct StreamFilter {
     pub aggregate_ids: Option<Vec<Arc<str>>>,
     pub aggregate_types: Option<Vec<Arc<str>>>,
     pub project_ids: Option<Vec<Arc<str>>>,
-    /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the sets cannot
-    /// express.
+    /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the lists of ids,
+    /// types and projects cannot express.
     pub filter: Option<Arc<Filter>>,
 }
 

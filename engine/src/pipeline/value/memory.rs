@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The number of bytes of each field name that are not charged to the query.
+/// The length up to which a field name is not charged to the query, in bytes.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.

@@ -21,8 +21,8 @@ pub struct ClosedEdges {
     stored_position: u64,
     /// The number of edges that were removed from the front.
     removed: u64,
-    /// The number of reads that have not ended, by the first edge that the reads need. The edges are numbered from 0 in
-    /// the order in which they were added.
+    /// For each edge number, the number of unfinished reads that need the edges from this number on. The edges are
+    /// numbered from 0 in the order in which they were added.
     reads: BTreeMap<u64, usize>,
 }
 

@@ -114,8 +114,8 @@ impl Graph {
         self.keep_closed(changes)
     }
 
-    /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates whose
-    /// edges may no longer match.
+    /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates that
+    /// refer to a changed address.
     pub fn readdress_all(&self, view: &dyn StateView) -> BTreeSet<AggregateId> {
         self.inner.write().readdress_all(view)
     }

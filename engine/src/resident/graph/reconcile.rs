@@ -1,8 +1,9 @@
 //! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
 //!
 //! The target of an edge is the aggregate with the id that the edge names, the oldest matching aggregate of the same
-//! project, or the page that the references name (`model/page.rs`). An event that creates the target opens the edge,
-//! and an event that removes the target closes the edge. Edges therefore do not depend on the order of writes.
+//! project, or the page that one of the edge's references names (`model/page.rs`). An event that creates the target
+//! opens the edge, and an event that removes the target closes the edge. Edges therefore do not depend on the order of
+//! writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -188,8 +189,8 @@ impl Edges {
     }
 
     /// Returns the node that matches a target. For an id, this is the aggregate with the id. For a page, this is the
-    /// page that the references name in the project of `from`. For a label or a field, this is the oldest matching
-    /// aggregate of that project other than `from` itself.
+    /// page that the first matching reference names in the project of `from`. For a label or a field, this is the
+    /// oldest matching aggregate of that project other than `from` itself.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<ResolvedTarget> {
         match target {
             Target::Id(id) => {

@@ -233,7 +233,7 @@ impl LabelIndex {
 }
 
 /// Returns the folded texts with their weights. If the texts are longer than [`BODY_BYTES`] together, the longest texts
-/// are cut, so that a long text does not keep the others from being found.
+/// are cut, so that a long text does not keep shorter texts from being found.
 fn folded_parts(parts: &[TextPart]) -> Vec<(String, u32)> {
     let mut by_length: Vec<usize> = (0..parts.len()).collect();
     by_length.sort_by_key(|place| parts[*place].text.len());

@@ -23,7 +23,7 @@ const MIN_SCORE: f64 = 0.3;
 const QUERY_SHARE: f64 = 0.6;
 /// The maximum deduction for words in a different order.
 const MAX_ORDER_PENALTY: f64 = 0.02;
-/// The number of letters per allowed wrong letter when whole texts are compared.
+/// When whole texts are compared, one wrong letter is allowed for each group of this many bytes in the longer text.
 const LETTERS_PER_EDIT: usize = 4;
 
 /// The minimum trigram score for comparing whole texts that are longer than [`SHORT_TEXT_BYTES`].

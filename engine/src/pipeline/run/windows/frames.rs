@@ -80,7 +80,7 @@ fn distance(bound: &WindowBound<i64>) -> Option<i64> {
     }
 }
 
-/// Returns the rows whose sort values lie between two distances from the sort value of a row.
+/// Returns the rows in the window of `row`. `at` returns the sort value at a distance from the sort value of `row`.
 fn range<T: Ord, B>(
     row: usize,
     values: &[T],

@@ -29,7 +29,7 @@ struct Areas {
     positive: u64,
     negative: u64,
     nan: u64,
-    /// The number of points that are NaN, up to and including the row after these areas.
+    /// The number of rows with a NaN, up to and including the row of this entry in `Integral::before`.
     nan_points: u64,
 }
 
