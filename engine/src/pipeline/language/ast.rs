@@ -221,8 +221,8 @@ pub struct Windows {
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,
     pub outputs: Vec<WindowOutput>,
-    /// The projection that writes the computed fields. Each field reads a variable that contains the value of the
-    /// output with the same index.
+    /// The projection that writes the computed fields. The expression of each field reads a variable `output{i}`, which
+    /// contains the value of `outputs[i]`.
     pub write: Projection,
 }
 

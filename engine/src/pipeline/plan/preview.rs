@@ -13,8 +13,8 @@ use crate::pipeline::run::preview::{Preview, RowCountBound};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// The maximum number of leading stages that only select rows of the source. Each of these stages reads the source
-/// again.
+/// The maximum number of leading stages for which a preview reads the source separately. These stages only select rows
+/// of the source.
 const MAX_LEVELS: usize = 8;
 
 /// The previews of a pipeline. `before` shows the events before `$fold`, if there is a filter before `$fold`. `rows`

@@ -1,4 +1,5 @@
-//! Finds the aggregate types that a pipeline reads. Events of aggregates of other types do not change the result.
+//! Finds the aggregate types that a pipeline reads. Events of other aggregate types do not change the result of the
+//! pipeline.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

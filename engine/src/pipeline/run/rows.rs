@@ -89,8 +89,8 @@ impl KeptRow {
     }
 }
 
-/// A stream of kept rows. When a row is read or the stream is dropped, the charges for the row are canceled. An
-/// operator that keeps the row charges the query again.
+/// A stream of kept rows. Reading a row cancels the charge for the row, and an operator that keeps the row charges the
+/// query again. Dropping the stream cancels the charges for the unread rows.
 pub struct KeptRows<'a> {
     rows: std::vec::IntoIter<KeptRow>,
     query: &'a Context<'a>,

@@ -174,8 +174,8 @@ fn parse_base(value: &Value) -> Result<Option<u32>> {
     }
 }
 
-/// Converts between a string and a number whose digits have the given base. The base has no effect on other
-/// conversions.
+/// Converts a value. In a conversion between a string and a number, the digits of the string have the base `base`. All
+/// other conversions ignore the base.
 fn convert_in_base(value: &Value, target: ConversionTarget, base: u32, env: &Env) -> Result<Value> {
     use ConversionTarget::{Decimal, Double, Int, Long};
     match (value, target) {

@@ -281,8 +281,8 @@ impl Expr {
         }
     }
 
-    /// Returns `true` only if evaluation is known to succeed for every row within the limits of the query, and to
-    /// return the same value for a row each time.
+    /// Returns `true` only if the evaluation cannot fail, except by exceeding a limit of the query, and returns the
+    /// same value for a row each time.
     pub fn never_fails(&self) -> bool {
         const INFALLIBLE: [&str; 15] = [
             "$and",

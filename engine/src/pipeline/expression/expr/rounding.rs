@@ -30,9 +30,9 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc, RoundingStrategy::ToZero)
 }
 
-/// Rounds the first argument to the decimal place in the second argument. `digits` receives three numbers: the
-/// magnitude cut off at the place, the remainder, and the unit of the place. `digits` returns the rounded magnitude.
-/// `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
+/// Rounds the first argument to the decimal place in the second argument. The magnitude of the number is divided by the
+/// unit of the place, both as integers. `digits` receives the quotient, the remainder and the divisor, and returns the
+/// rounded quotient. `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
 fn to_place(
     call: &OperatorCall,
     env: &Env,

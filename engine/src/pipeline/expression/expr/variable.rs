@@ -204,7 +204,7 @@ fn parse_reduce(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     Ok(vec![input, body, initial].into())
 }
 
-/// The number of steps of a `$reduce` between two measurements of its value.
+/// The interval, in steps, at which a `$reduce` measures the size of its intermediate value.
 const MEASURED_EVERY: usize = 16;
 
 fn reduce(call: &OperatorCall, env: &Env) -> Answer {

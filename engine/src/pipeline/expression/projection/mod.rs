@@ -112,9 +112,9 @@ impl Branch {
         Ok(out)
     }
 
-    /// Returns the included part of a value, or `None` if no part of the value remains. No part of a scalar remains,
-    /// because a scalar has no fields. In an array, a scalar becomes null if the branch computes fields, because the
-    /// item later receives the computed fields.
+    /// Returns the included part of an object or array. Returns `None` for a scalar, because a scalar has no fields. An
+    /// array drops its scalar items. If the branch computes fields, however, the array replaces its scalar items with
+    /// null, because every item later receives the computed fields.
     fn included_value(&self, value: &Value, query: &Context) -> Result<Option<Value>> {
         Ok(match value {
             Value::Object(object) => Some(self.included(object, false, query)?.into()),

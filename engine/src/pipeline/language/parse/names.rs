@@ -7,8 +7,9 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The stages that are not allowed in a sub-pipeline over given rows: inside a `$facet` and in a `$lookup` along edges.
-/// Inside a `$facet`, a sub-pipeline with its own source of rows may contain `$documents` and `$fold`.
+/// The stages that are not allowed inside a `$facet` and in the sub-pipeline of a `$lookup` along edges. If a
+/// sub-pipeline inside a `$facet` has its own source of rows, as in a `$unionWith`, `$documents` and `$fold` are
+/// allowed.
 const REFUSED_OVER_ROWS: [&str; 15] = [
     "$facet",
     "$documents",

@@ -94,7 +94,8 @@ impl<'q> PipelineSurroundings<'q> {
         Ok(PipelineSurroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })
     }
 
-    /// Returns this position before a stage over `rows`, with `index` as the enclosing top-level stage.
+    /// Returns the position of one stage of this pipeline. `rows` contains the known fields of the stage's input rows,
+    /// and `index` is the index of the enclosing top-level stage.
     pub fn of_stage(&self, index: usize, rows: RowFields) -> PipelineSurroundings<'q> {
         PipelineSurroundings { index: Some(index), rows, ..self.clone() }
     }

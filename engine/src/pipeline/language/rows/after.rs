@@ -127,8 +127,8 @@ impl RowFields {
         rows
     }
 
-    /// Returns the kind of a field after a projection of the fields inside the field. The expressions read the whole
-    /// row.
+    /// Returns the kind of a field after a projection has kept, dropped or computed fields inside the field. The
+    /// projection's expressions read the whole row.
     fn branched(
         &self,
         before: &ValueKind,

@@ -62,7 +62,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         ConstantPlace { rows, query, names, kinds, bound: None, descends: false }
     }
 
-    /// Returns the same place inside an operator that binds variables.
+    /// Returns the place inside an operator that binds the variables `bound`.
     pub fn binding<'i>(self, bound: &'i BoundVariables<'i>) -> ConstantPlace<'i, 'q>
     where
         'p: 'i,
@@ -248,8 +248,8 @@ fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool 
     !is_field
 }
 
-/// Returns the first name in an object whose names are all names of operators without the dollar sign. Returns `None`
-/// for other values.
+/// If all names in an object are names of operators without the dollar sign, returns the first name. Returns `None` for
+/// all other values.
 fn operator_without_dollar(value: &Value) -> Option<&str> {
     let names = || value.as_object().into_iter().flat_map(Object::keys);
     let first = names().next()?;

@@ -98,7 +98,8 @@ fn membership(pair: &[Value], place: ConstantPlace) -> Converted {
     replaced(pair, converted.into())
 }
 
-/// Converts the constant items of arrays that are compared with arrays whose items have a known kind.
+/// Converts the constants in literal arrays if the operator compares the arrays with an expression whose items have a
+/// known kind.
 fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     let mut known = None;
     for item in items.iter().filter(|item| item.as_array().is_none()) {
@@ -123,8 +124,8 @@ pub fn limits(items: &[Value], value: &Value, place: ConstantPlace) -> Converted
     })
 }
 
-/// Converts a constant date in `$dateDiff` if the other date is known to be a date. In MongoDB, the operator accepts no
-/// strings.
+/// If one of the arguments `startDate` and `endDate` of a `$dateDiff` is known to be a date, converts a constant string
+/// in the other argument to a date. In MongoDB, the operator accepts no strings.
 fn difference(object: &Object, place: ConstantPlace) -> Converted {
     let mut is_known = false;
     for name in DIFFERENCE {

@@ -320,7 +320,8 @@ fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Opt
     Some(format!("no aggregate has the field '{before}{}'{}", excerpt_of(first), hint.unwrap_or_default()))
 }
 
-/// Returns a similar declared path if the types allow no value at a path.
+/// Returns a declared path that is similar to `path`. Returns `None` if the types allow a value at `path`, or if no
+/// declared path is similar.
 fn misspelt_inside(types: &TypeNames, path: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref().filter(|known| !known.may_have(types, path))?;
     known.nearest_path(types, path)

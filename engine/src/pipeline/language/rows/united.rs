@@ -29,8 +29,8 @@ impl RowFields {
         Ok(rows)
     }
 
-    /// Returns the kind of a field, or [`ValueKind::Absent`] if these rows have no such field. Rows without the field
-    /// do not affect the kind that the field has in other rows.
+    /// Returns the kind of a field, or [`ValueKind::Absent`] if these rows have no such field. In a union of two
+    /// sources, a source without the field does not change the kind that the field has in the other source.
     fn own_kind(&self, name: &str, query: &Context) -> ValueKind {
         let is_present = match &self.base {
             _ if self.changed.contains_key(name) || name == "_id" => true,

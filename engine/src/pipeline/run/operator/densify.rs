@@ -104,7 +104,8 @@ fn compare_keys(a: &[Option<Value>], b: &[Option<Value>]) -> std::cmp::Ordering 
     values(a).cmp(&values(b))
 }
 
-/// Returns the partitions in the order of their first rows with a value. A partition without such a row comes last.
+/// Returns the partitions in the order of their first rows with a value. Partitions whose rows all lack a value come
+/// last.
 fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
     let mut is_seen = vec![false; count];
     let mut order = Vec::with_capacity(count);
@@ -118,9 +119,8 @@ fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
 }
 
 impl DensifyOperator {
-    /// Sets the first value of the series for a range between two values, if the stage has no partition fields or if
-    /// the input is empty. Without partition fields or input rows, the stage adds the series even if no row has a
-    /// value.
+    /// For a range between two values, starts the series at the lower value if the stage has no partition fields or the
+    /// input is empty. In these cases, the stage adds the series even if no row has a value.
     fn begin_series(&self, partitions: &mut Vec<DensifyPartition>) {
         let Range::Between(lower, _) = &self.densify.range else { return };
         if partitions.is_empty() {
@@ -181,10 +181,10 @@ struct DensifiedRows<'a> {
     least: Option<Value>,
     /// The greatest value of all rows.
     greatest: Option<Value>,
-    /// The partitions that are completed after the last row.
+    /// The partitions to which rows may still be added after the last input row.
     rest: std::vec::IntoIter<usize>,
     goal: Option<Goal>,
-    /// The row that follows the rows that are being added.
+    /// The input row to return after the rows that are being added.
     waiting: Option<PartitionedRow>,
     added: usize,
 }
@@ -252,8 +252,8 @@ impl DensifiedRows<'_> {
         Ok(Some(row.into()))
     }
 
-    /// Returns the value at which the additions before a row end. `value` is the value of the row. If the partition has
-    /// no next value yet, sets the next value to the lower bound of the range.
+    /// Returns the goal of the additions before an input row with the value `value`. If the partition has no next value
+    /// yet, sets the next value to the lower bound of the range.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),

@@ -182,7 +182,8 @@ impl GraphLookupOperator {
 }
 
 impl SearchedRows {
-    /// Adds to `values` the values of a row with which the search continues, except the values in `asked`.
+    /// Adds to `values` the values at the path `from` of a row, except the values in `asked`. An array contributes its
+    /// items.
     fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
         self.from.any(row, Leaf::Whole, &mut |value| {
             let Some(value) = value else { return Ok(false) };

@@ -165,7 +165,7 @@ impl ColumnOrder<'_> {
         segments
     }
 
-    /// Removes the rows whose first key alone places them after the last of the kept rows.
+    /// Removes from `mask` the rows that sort after the row `highest` by the first sort key alone.
     fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
         let Some(segment) = column.segments().get(segment) else { return };

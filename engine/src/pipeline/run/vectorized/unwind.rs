@@ -7,7 +7,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
-/// The number of bytes of a row and its item.
+/// The number of bytes that the index of a row and its item take in an [`UnwoundSegment`].
 const ITEM_BYTES: usize = size_of::<(u32, Option<Value>)>();
 
 /// The rows of one segment after `$unwind`.

@@ -11,10 +11,10 @@ pub(super) struct RelativeDate {
     pub seconds: i64,
     pub microseconds: i64,
     pub weekday: Option<i64>,
-    /// The rule for choosing a day that falls on `weekday`. 0 selects the first such day after today or, if `days` is
-    /// negative, the first such day from today on. 1 selects the first such day from today on. 2 selects the day in the
-    /// current week, which may be before today. If `weekday` is negative, as after `ago`, 0 and 1 select a day that is
-    /// not after today.
+    /// The rule for choosing a day that falls on `weekday`. Rule 0 selects the first such day after today. If `days` is
+    /// negative, rule 0 may also select today. Rule 1 selects the first such day from today on. Rule 2 selects the day
+    /// in the current week, which may be before today. If `weekday` is negative, as after `ago`, rules 0 and 1 select a
+    /// day that is not after today.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }

@@ -274,8 +274,8 @@ fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bo
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))
 }
 
-/// Adds the fields that `projection` reads to `fields`, and returns all their names. Returns `None` if the whole row is
-/// read.
+/// Adds the fields that `projection` reads to `fields`, and returns the names of all fields in `fields`. Returns `None`
+/// if the whole row is read.
 fn with(mut fields: ReadFields, projection: Option<&Arc<Projection>>) -> Option<BTreeSet<Arc<str>>> {
     if let Some(projection) = projection {
         projection.visit_paths(&mut |path| fields.add(path));
