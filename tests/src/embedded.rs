@@ -8,10 +8,15 @@ use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
 
 use crate::handles::{Handles, enter};
 
+/// The time limit of pipelines, in milliseconds. The engine has the system's clock, and a busy machine may suspend the
+/// tests for seconds.
+const PIPELINE_MS: u64 = 600_000;
+
 /// Opens an engine over a store. Several engines can share one store through clones of its handle.
 pub async fn engine(store: Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
-    Engine::open(store, Arc::new(SystemClock), EngineSettings::default(), plugins).await.expect("an engine")
+    let settings = EngineSettings { pipeline_ms: PIPELINE_MS, ..EngineSettings::default() };
+    Engine::open(store, Arc::new(SystemClock), settings, plugins).await.expect("an engine")
 }
 
 /// Creates the first workspace of an empty store. Returns the owner's handles and the owner's key.
