@@ -125,7 +125,7 @@ pub fn has_rows(results: &[Record]) -> Result<bool> {
     Ok(list(results.first())?.next().is_some())
 }
 
-/// Returns the first record with a field among the results of several statements.
+/// Returns the first record that has the field `name`, among the results of several statements.
 pub fn find_with<'a>(results: &'a [Record], name: &str) -> Option<&'a Record> {
     results.iter().find_map(|result| list(Some(result)).ok()?.find(|record| field(record, name).is_ok()))
 }

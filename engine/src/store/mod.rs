@@ -7,8 +7,8 @@
 //! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
 //! records of the table. Opening a database applies the missing migrations. The uniqueness of an event's key,
 //! [aggregate id, version], and the guard on `head:log` protect several processes on one store from each other. With a
-//! store on another machine (`ws://`), a server uses its data in memory only after it has compared the head of the log
-//! with the store.
+//! store on another machine (`ws://`), a server compares the head of the log with the store before it uses the data in
+//! its memory.
 
 mod availability;
 pub mod blobs;

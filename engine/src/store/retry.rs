@@ -23,7 +23,8 @@ const DELAYS: ExponentialBuilder =
 /// on one server and conflicts on the others. Appends therefore have more attempts than other writes. The delays are
 /// shorter, because long delays favor the server that committed last.
 const APPEND_DELAYS: ExponentialBuilder = DELAYS.with_max_delay(Duration::from_millis(32)).with_max_times(64);
-/// The time after which no further attempt follows, once a batch has had [`MIN_ATTEMPTS`] attempts.
+/// The time limit for all attempts to append a batch. Attempts that are among the first [`MIN_ATTEMPTS`] may exceed
+/// this limit.
 const APPEND_LIMIT: Duration = Duration::from_secs(5);
 /// The number of attempts that a batch has even if the attempts take longer than [`APPEND_LIMIT`].
 const MIN_ATTEMPTS: usize = 8;

@@ -31,8 +31,8 @@ pub struct EventCausality {
     pub by: Option<Arc<Event>>,
     /// The plugin that derived `event`.
     pub plugin: Option<Arc<str>>,
-    /// The events that `event` caused, in the order of the log. Each event that a plugin derived has the name of the
-    /// plugin.
+    /// The events that `event` caused, in the order of the log. If a plugin derived an event, the second element is the
+    /// name of the plugin.
     pub events: Vec<(Arc<Event>, Option<Arc<str>>)>,
     /// The edges that plugins found in `event`, including closed edges.
     pub edges: Vec<Edge>,

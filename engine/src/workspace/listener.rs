@@ -55,7 +55,7 @@ impl Listener {
         self.context.record()
     }
 
-    /// Registers this right. The returned grant signals the end of the right to a long-running listener.
+    /// Registers this right. The returned grant tells a long-running listener when the right ends.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }

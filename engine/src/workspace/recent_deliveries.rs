@@ -72,7 +72,8 @@ impl Listener {
 }
 
 /// Returns the position before the last [`PART`] events of the feed up to `end`. If fewer events are between `after`
-/// and `end`, returns `after`, or the position at which the feed entries begin if this position is between the two.
+/// and `end`, returns `after`. If the feed entries begin between `after` and `end`, the position at which the entries
+/// begin takes the place of `after`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
     // The store contains no feed entries for events that an older version of the program appended.
     if end <= state.feed_begin {

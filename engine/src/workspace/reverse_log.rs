@@ -16,8 +16,8 @@ use crate::store::workspace::log::{EventRef, take_part};
 const FIRST_LISTED: u64 = 64;
 /// The maximum number of event references in a later read.
 const MAX_LISTED: u64 = 2_048;
-/// The maximum number of references examined for one page. References to events of other types and projects are left
-/// out without reading the events.
+/// The maximum number of references examined for one page. References to events of streams that cannot match the filter
+/// are left out without reading the events.
 const MAX_EXAMINED_REFS: usize = 50_000;
 
 impl Reader {

@@ -204,7 +204,7 @@ impl Reader {
         self.context.record()
     }
 
-    /// Registers this right. The returned grant signals the end of the right to a long-running reader.
+    /// Registers this right. The returned grant tells a long-running reader when the right ends.
     pub fn grant(&self) -> Grant {
         self.context.grant()
     }

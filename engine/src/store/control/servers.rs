@@ -68,8 +68,8 @@ pub struct WorkspaceProgress {
     pub types: u64,
     /// The number of writes of the graph.
     pub writes: u64,
-    /// The position up to which plugins have been called. A graph with all the writes that `writes` counts includes the
-    /// events up to this position.
+    /// The position up to which plugins have been called. The first `writes` writes of the graph contain the results of
+    /// these calls.
     pub consumed: u64,
 }
 

@@ -40,7 +40,8 @@ const LED: &str = "IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $
 
 /// The statements that are added to the transaction if the batch contains files. The statements fail if an upload that
 /// the files refer to is not in progress. If all of these uploads are in progress, the statements delete their records.
-/// The statements also record for removal the uploads that files no longer refer to.
+/// The statements also record the uploads that files no longer refer to, so that the bytes of these uploads are removed
+/// later.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);

@@ -23,8 +23,8 @@ REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
 COMMIT;";
 /// The statements that write embeddings and delete the embeddings `$gone`, unless another server has recorded another
-/// model. The statements write the record of the model, so a server that begins with another model at the same time
-/// conflicts.
+/// model. The statements also write the record of the model, so that they conflict with a server that records another
+/// model at the same time.
 const WRITE: &str = "
 BEGIN;
 IF (SELECT VALUE model FROM ONLY embedding_model:current) != $model { THROW 'stale head' };

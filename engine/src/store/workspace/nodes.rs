@@ -74,7 +74,7 @@ impl DatabaseReader {
     }
 
     /// Returns the stored shapes of events, or `None` if no shapes are stored or the shapes cannot be read. The shapes
-    /// are in the table `seen`. If the shapes cannot be read, the log names `workspace`.
+    /// are in the table `seen`. If the shapes cannot be read, logs an error that names `workspace`.
     pub async fn read_observed(&self, workspace: &str) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {

@@ -40,7 +40,7 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Returns whether an approval would append no effects now and would not be rejected.
+    /// Returns whether the preview contains neither an event nor an error.
     pub fn is_empty(&self) -> bool {
         self.would_append.is_empty() && self.refusal.is_none()
     }

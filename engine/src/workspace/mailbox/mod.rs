@@ -20,8 +20,8 @@ pub use crate::mailbox::leases::LeaseRenewal;
 pub use crate::mailbox::person::{ApprovalOverrides, TaskCommand};
 
 impl Operation {
-    /// Appends the events that `decide` returns for a task. Refreshes from the store first: another server may have
-    /// appended since, and a stale state must not reject the request.
+    /// Appends the events that `decide` returns for a task. First reads the events that other servers have appended, so
+    /// that an outdated state of the task does not cause a rejection.
     async fn append_decided(
         &self,
         decide: Decide,

@@ -66,8 +66,8 @@ impl Offline {
     }
 
     /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store
-    /// and kept its files. Keeps stored bytes that have the right hash, and removes stored bytes that have another hash
-    /// before `bytes` are stored. Also returns whether the file has its bytes.
+    /// and kept its files. Keeps stored bytes that have the right hash. Removes stored bytes that have another hash,
+    /// and stores `bytes` instead. Also returns whether the bytes of the file are now stored.
     pub async fn append_archived_file(
         &self,
         event: NewEvent,

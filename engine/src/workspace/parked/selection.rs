@@ -12,8 +12,8 @@ use crate::workspace::CallContext;
 pub const MAX_EXAMINED: usize = 100_000;
 /// The number of positions in the first part of a scan.
 const FIRST_WIDTH: u64 = 4_096;
-/// The number of steps in a part above which the next part covers fewer positions. If a part has fewer steps than an
-/// eighth of this number, the next part covers more positions.
+/// The maximum desired number of steps in a part. If a part has more steps, the next part covers fewer positions. If a
+/// part has fewer steps than an eighth of this number, the next part covers more positions.
 const FULL_PART: usize = 2_000;
 
 /// The criterion by which a request selects parked steps.

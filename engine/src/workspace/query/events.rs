@@ -118,7 +118,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Creates the iterator. `rows` is the number of events that are likely to be enough, and limits the first page.
+    /// Creates the iterator. `rows` is the number of events that the scan is likely to need, and limits the first page.
     pub fn new(
         reader: &'a QueryReader<'a>,
         streams: &'a StreamScan<'a>,

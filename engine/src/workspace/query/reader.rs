@@ -93,8 +93,8 @@ impl QueryReader<'_> {
     }
 }
 
-/// Returns the id of the project with a slug. Returns `None` if no project has the slug, or if the text is the id of an
-/// existing project. The id of any other aggregate does not hide the slug.
+/// Returns the id of the project with the slug `text`. Returns `None` if no project has this slug, or if `text` is the
+/// id of an existing project. `text` may be the id of a deleted project or of an aggregate of another type.
 pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
     let is_other = |found: Arc<Aggregate>| &*found.aggregate_type != PROJECT || found.deleted;
     let found = state.folded.by_slug(PROJECT, None, text);

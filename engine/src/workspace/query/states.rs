@@ -342,8 +342,8 @@ impl<'a> FoldCharge<'a> {
     }
 }
 
-/// Returns the part of the log that a fold must read. Each field of a state depends only on the same field of the
-/// payloads.
+/// Returns the part of the log that a fold must read. Payload fields that the query does not need are left out where
+/// possible, because each field of a state depends only on the same field of the payloads.
 fn event_selection(
     reader: &QueryReader<'_>,
     scan: &StateScan,
