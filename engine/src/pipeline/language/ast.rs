@@ -278,16 +278,22 @@ pub enum Range {
     Between(Value, Value),
 }
 
-/// A `$graphLookup`, which follows equal values of two fields from row to row.
+/// The start of the search of a `$graphLookup`, the connected fields, and the fields that the stage writes.
 #[derive(Debug)]
-pub struct GraphLookup {
-    pub from: SubpipelineSource,
+pub struct GraphSearch {
     pub start: Expr,
     pub connect_from: FieldPath,
     pub connect_to: QueryPath,
     pub target: FieldPath,
     pub max_depth: Option<u64>,
     pub depth_field: Option<FieldPath>,
+}
+
+/// A `$graphLookup`, which follows equal values of two fields from row to row.
+#[derive(Debug)]
+pub struct GraphLookup {
+    pub from: SubpipelineSource,
+    pub search: GraphSearch,
     /// The filter that every found row satisfies.
     pub restriction: Option<Filter>,
     pub pipeline: Pipeline,

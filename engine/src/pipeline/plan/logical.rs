@@ -94,12 +94,7 @@ pub enum PlanStep {
 /// A `$graphLookup` with the plan of the searched rows.
 #[derive(Debug)]
 pub struct GraphLookupStep {
-    pub start: Expr,
-    pub connect_from: FieldPath,
-    pub connect_to: QueryPath,
-    pub target: FieldPath,
-    pub max_depth: Option<u64>,
-    pub depth_field: Option<FieldPath>,
+    pub search: ast::GraphSearch,
     pub plan: LogicalPlan,
 }
 
@@ -264,13 +259,12 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
 /// Returns the plan of a `$graphLookup`. The filter `restrictSearchWithMatch` becomes the last step of the plan of the
 /// searched rows, so that rules can move the filter to the source.
 fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
-    let ast::GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, .. } = lookup;
-    let mut plan = over(lookup.pipeline, from, root)?;
+    let mut plan = over(lookup.pipeline, lookup.from, root)?;
     if let Some(filter) = lookup.restriction {
         let text = Object::from_iter([("$match", filter.spec().clone())]).into();
         plan.nodes.push(PlanNode { index, text, step: PlanStep::Match(filter) });
     }
-    Ok(GraphLookupStep { start, connect_from, connect_to, target, max_depth, depth_field, plan })
+    Ok(GraphLookupStep { search: lookup.search, plan })
 }
 
 /// Returns the `$group` that counts the rows of a `$sortByCount` for each value of `by`.

@@ -220,9 +220,10 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                 ("densify", Box::new(operator::DensifyOperator { densify: *densify, owner }), RowOwner::Pipeline)
             }
             PlanStep::GraphLookup(lookup) => {
-                let (operator, plan) = graph_lookup(*lookup, lowering);
-                about.push("plan", plan);
-                ("graph_lookup", Box::new(operator), RowOwner::Pipeline)
+                let logical::GraphLookupStep { search, plan } = *lookup;
+                let program = lower(plan, lowering);
+                about.push("plan", program.describe(&lowering.scans));
+                ("graph_lookup", Box::new(operator::GraphLookupOperator { search, program }), RowOwner::Pipeline)
             }
             PlanStep::Sample(size) => ("sample", Box::new(operator::SampleOperator { size, owner }), owner),
             PlanStep::Redact(expr) => ("redact", Box::new(operator::RedactOperator { expr }), RowOwner::Pipeline),
@@ -234,16 +235,6 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
         steps.push(StageOperator { index, description, operator, owner: made });
     }
     steps
-}
-
-fn graph_lookup(
-    lookup: logical::GraphLookupStep,
-    lowering: &mut PlanLowering,
-) -> (operator::GraphLookupOperator, Value) {
-    let logical::GraphLookupStep { start, connect_from, connect_to, target, max_depth, depth_field, plan } = lookup;
-    let program = lower(plan, lowering);
-    let plan = program.describe(&lowering.scans);
-    (operator::GraphLookupOperator { start, connect_from, connect_to, target, max_depth, depth_field, program }, plan)
 }
 
 /// Lowers steps over rows that the program receives when it runs.

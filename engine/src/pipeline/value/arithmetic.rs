@@ -1,6 +1,6 @@
 //! Sums, differences and ratios of values, some of which may be dates.
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use super::number::whole_double;
 use crate::model::number::{divide, subtract};
 use crate::model::value::Value;
@@ -28,8 +28,7 @@ pub fn ratio(dividend: &Value, divisor: &Value) -> Result<Value> {
     if dividend.is_null() || divisor.is_null() {
         return Ok(Value::Null);
     }
-    let (a, b) = (dividend.type_name(), divisor.type_name());
-    Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
+    err!(14, "$divide only supports numeric types, not {} and {}", dividend.type_name(), divisor.type_name())
 }
 
 /// Returns the result of `$subtract` for two values.
@@ -44,9 +43,6 @@ pub fn difference(minuend: &Value, subtrahend: &Value) -> Result<Value> {
             moved(*ms, &subtract(&Value::Int(0), number)).map(Value::Date)
         }
         (a, b) if a.is_number() && b.is_number() => Ok(subtract(a, b)),
-        (a, b) => {
-            let (a, b) = (a.type_name(), b.type_name());
-            Err(Error::new(14, format!("can't $subtract {b} from {a}")))
-        }
+        (a, b) => err!(14, "can't $subtract {} from {}", b.type_name(), a.type_name()),
     }
 }

@@ -41,6 +41,14 @@ pub enum PipelineErrorCode {
     QueryTimeout,
 }
 
+/// Returns `Err` with an [`Error`] of a code, and of a message that `format!` builds from the remaining arguments.
+macro_rules! err {
+    ($code:expr, $($message:tt)+) => {
+        Err($crate::pipeline::value::error::Error::new($code, format!($($message)+)))
+    };
+}
+pub(in crate::pipeline) use err;
+
 /// The result of an operation of a pipeline.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

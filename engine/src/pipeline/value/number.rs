@@ -1,6 +1,6 @@
 //! Reads numeric arguments.
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
@@ -38,17 +38,13 @@ pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
 /// Parses the argument `n` of operators such as `$firstN`: the number of values to return.
 pub fn parse_count(value: &Value) -> Result<usize> {
     if !value.is_number() {
-        let message = format!("Value for 'n' must be of integral type, but found {}", excerpt(value));
-        return Err(Error::new(5_787_902, message));
+        return err!(5_787_902, "Value for 'n' must be of integral type, but found {}", excerpt(value));
     }
     let Some(count) = whole(value) else {
-        return Err(Error::new(
-            5_787_903,
-            format!("Value for 'n' must be of integral type, but found {}", excerpt(value)),
-        ));
+        return err!(5_787_903, "Value for 'n' must be of integral type, but found {}", excerpt(value));
     };
     match usize::try_from(count) {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err(Error::new(5_787_908, format!("'n' must be greater than 0, found {count}"))),
+        _ => err!(5_787_908, "'n' must be greater than 0, found {count}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use crate::model::value::Value;
 
 /// The maximum number of segments of a path.
@@ -54,10 +54,7 @@ pub fn check_name(name: &str) -> Result<()> {
         return Err(Error::new(15998, "FieldPath field names may not be empty strings."));
     }
     if name.starts_with('$') {
-        return Err(Error::new(
-            16410,
-            "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
-        ));
+        return err!(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.");
     }
     if name.contains('\0') {
         return Err(Error::new(16411, "FieldPath field names may not contain '\0'."));

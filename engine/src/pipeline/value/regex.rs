@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use crate::model::excerpt::excerpt_of;
 pub use crate::model::pattern::PatternMatch;
 use crate::model::pattern::{CompiledPattern, SearchFailure, Syntax};
@@ -55,7 +55,7 @@ impl Regex {
     /// returns the error codes of query operators.
     pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
-            return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
+            return err!(51108, "invalid flag in regex options: {unknown}");
         }
         if pattern.contains('\0') {
             return Err(Error::new(2, "Regular expression cannot contain an embedded null byte"));

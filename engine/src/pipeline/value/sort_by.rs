@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use super::path::FieldPath;
 use super::query_path::index;
 use super::sort_key::{SortKey, SortOrder};
@@ -20,8 +20,7 @@ pub struct SortSpec {
 /// Parses an order such as `{a: 1, b: -1}`. `code` is the error code for a value that is not an object.
 pub fn parse_sort(spec: &Value, code: i32) -> Result<SortSpec> {
     let Value::Object(object) = spec else {
-        let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());
-        return Err(Error::new(code, message));
+        return err!(code, "expected 'sortBy' to be an object, found: {}", spec.type_name());
     };
     if object.is_empty() {
         return Err(Error::new(15976, "$sort stage must have at least one sort key"));
@@ -29,14 +28,10 @@ pub fn parse_sort(spec: &Value, code: i32) -> Result<SortSpec> {
     let (mut paths, mut keys) = (Vec::with_capacity(object.len()), Vec::with_capacity(object.len()));
     for (name, direction) in object.iter() {
         let Some(number) = direction.as_f64() else {
-            return Err(Error::new(
-                15974,
-                format!("Illegal key in $sort specification: {name}: {}", excerpt(direction)),
-            ));
+            return err!(15974, "Illegal key in $sort specification: {name}: {}", excerpt(direction));
         };
         if number.abs().trunc() != 1.0 {
-            let message = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
-            return Err(Error::new(15975, message));
+            return err!(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)");
         }
         paths.push(FieldPath::parse(name)?);
         keys.push((&**name, number < 0.0));

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use super::query_path::index;
 use crate::model::value::Value;
 
@@ -182,7 +182,7 @@ impl<'r> KeySlot<'r> {
             (Some(name), Some(_)) => {
                 let message = "Ambiguous field name found in array (do not use numeric field names in embedded elements \
                                in an array)";
-                Err(Error::new(16746, format!("{message}, field: '{name}'")))
+                err!(16746, "{message}, field: '{name}'")
             }
             (Some(_), None) => Ok(go(value, self.names)),
             (None, Some(found)) => Ok(found),

@@ -1,7 +1,7 @@
 //! Statistics over numbers: standard deviation, percentiles and median.
 
 use super::context::Context;
-use super::error::{Error, Result};
+use super::error::{Error, Result, err};
 use super::memory::KeptBytes;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
@@ -71,17 +71,13 @@ fn percentile(sorted: &[f64], rank: f64) -> Value {
 /// Checks the name of a percentile method. Both methods return the same exact result, which is one of the numbers.
 pub fn check_method(name: &str, method: Option<&Value>) -> Result<()> {
     match method {
-        None => Err(Error::new(40414, format!("Missing value for 'method' in {name}"))),
+        None => err!(40414, "Missing value for 'method' in {name}"),
         Some(Value::String(method)) if matches!(&**method, "approximate" | "discrete") => Ok(()),
         Some(Value::String(_)) => {
             Err(Error::new(2, "Currently only 'approximate' and 'discrete' can be used as percentile 'method'."))
         }
         Some(other) => {
-            let found = other.type_name();
-            Err(Error::new(
-                14,
-                format!("BSON field '{name}.method' is the wrong type '{found}', expected type 'string'"),
-            ))
+            err!(14, "BSON field '{name}.method' is the wrong type '{}', expected type 'string'", other.type_name())
         }
     }
 }
@@ -92,9 +88,7 @@ pub fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>> {
         Error::new(7_750_301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]")
     })?;
     let share = |item: &Value| match item.as_f64() {
-        None => {
-            Err(Error::new(7_750_302, format!("The $percentile 'p' array must hold numbers, found: {}", excerpt(item))))
-        }
+        None => err!(7_750_302, "The $percentile 'p' array must hold numbers, found: {}", excerpt(item)),
         Some(share) if !(0.0..=1.0).contains(&share) => Err(Error::new(
             7_750_303,
             format!("The $percentile 'p' numbers must be in [0.0, 1.0], found: {}", excerpt(item)),

@@ -11,7 +11,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::{KeptBytes, built_bytes, measure, name_bytes, own_bytes};
 
 /// Distinct values, in the order of their first appearance.
@@ -122,9 +122,7 @@ pub(super) fn merge(merged: &mut MergedObject, input: InputValue, memory: &mut K
         }
         Some(other) => {
             let found = other.type_name();
-            let message =
-                format!("$mergeObjects requires object inputs, but input {} is of type {found}", excerpt(&other));
-            Err(Error::new(5_911_200, message))
+            err!(5_911_200, "$mergeObjects requires object inputs, but input {} is of type {found}", excerpt(&other))
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Expr, ParseScope, parse as parse_expr};
 use crate::pipeline::value::documentation::{NameDocumentation, name_table};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::sort_by::parse_sort;
 use crate::pipeline::value::statistics::{check_method, parse_shares};
 
@@ -123,13 +123,13 @@ pub fn catalogue() -> impl Iterator<Item = &'static AccumulatorOperator> {
 /// Parses the accumulator of an output field, such as `{$sum: "$a"}`.
 pub fn parse(field: &str, spec: &Value, scope: &ParseScope) -> Result<Accumulator> {
     if field.contains('.') {
-        return Err(Error::new(40235, format!("The field name '{field}' cannot contain '.'")));
+        return err!(40235, "The field name '{field}' cannot contain '.'");
     }
     if field.starts_with('$') {
-        return Err(Error::new(40236, format!("The field name '{field}' cannot be an operator name")));
+        return err!(40236, "The field name '{field}' cannot be an operator name");
     }
     let Value::Object(object) = spec else {
-        return Err(Error::new(40234, format!("The field '{field}' must be an accumulator object")));
+        return err!(40234, "The field '{field}' must be an accumulator object");
     };
     let mut fields = object.iter();
     let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
@@ -139,10 +139,10 @@ pub fn parse(field: &str, spec: &Value, scope: &ParseScope) -> Result<Accumulato
         });
     };
     if !name.starts_with('$') {
-        return Err(Error::new(40234, format!("The field '{field}' must be an accumulator object")));
+        return err!(40234, "The field '{field}' must be an accumulator object");
     }
     if argument.as_array().is_some() {
-        return Err(Error::new(40237, format!("The {name} accumulator is a unary operator")));
+        return err!(40237, "The {name} accumulator is a unary operator");
     }
     let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) else {
         let error = Error::new(15952, format!("unknown group operator '{name}'")).within(name.clone());
@@ -170,7 +170,7 @@ fn unary(spec: &Value, scope: &ParseScope, kind: AccumulatorKind) -> Result<(Exp
 fn count(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
     match spec.as_object() {
         Some(object) if object.is_empty() => Ok((parse_expr(&Value::Int(1), scope)?, AccumulatorKind::Sum)),
-        _ => Err(Error::new(14, format!("{name} takes no arguments, i.e. {name}:{{}}"))),
+        _ => err!(14, "{name} takes no arguments, i.e. {name}:{{}}"),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::decimal::Decimal;
 use crate::model::number::{add, multiply, remainder};
 use crate::model::value::Value;
 use crate::pipeline::value::arithmetic::{difference, moved, ratio};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::double;
 
 /// The remark on operands of different types in the documentation of arithmetic operators.
@@ -81,10 +81,7 @@ fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
                 Some(ms) => date = Some(moved(ms, &value)?),
                 None => sum = add(&sum, &value),
             },
-            value => {
-                let found = value.type_name();
-                return Err(Error::new(14, format!("$add only supports numeric or date types, not {found}")));
-            }
+            value => return err!(14, "$add only supports numeric or date types, not {}", value.type_name()),
         }
     }
     some(date.map_or(sum, Value::Date))
@@ -139,7 +136,7 @@ fn log(call: &OperatorCall, env: &Env) -> Answer {
     let base = double("$log's base", 28757, &base)?;
     let number = positive("$log's argument", 28758, number)?;
     if base <= 0.0 || base == 1.0 {
-        return Err(Error::new(28759, format!("$log's base must be a positive number not equal to 1, but is {base}")));
+        return err!(28759, "$log's base must be a positive number not equal to 1, but is {base}");
     }
     // `log2` and `log10` return exact results for powers of their bases.
     some(match base {
@@ -151,7 +148,7 @@ fn log(call: &OperatorCall, env: &Env) -> Answer {
 
 fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
     if number <= 0.0 {
-        return Err(Error::new(code, format!("{what} must be a positive number, but is {number}")));
+        return err!(code, "{what} must be a positive number, but is {number}");
     }
     Ok(number)
 }
@@ -163,7 +160,7 @@ fn modulo(call: &OperatorCall, env: &Env) -> Answer {
     }
     let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
         let (a, b) = (dividend.type_name(), divisor.type_name());
-        return Err(Error::new(16611, format!("$mod only supports numeric types, not {a} and {b}")));
+        return err!(16611, "$mod only supports numeric types, not {a} and {b}");
     };
     if by == 0.0 {
         return Err(Error::new(16610, "can't $mod by zero"));
@@ -177,10 +174,7 @@ fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
         match call.value(index, env)? {
             Value::Null => return NULL,
             value if value.is_number() => product = multiply(&product, &value),
-            value => {
-                let found = value.type_name();
-                return Err(Error::new(14, format!("$multiply only supports numeric types, not {found}")));
-            }
+            value => return err!(14, "$multiply only supports numeric types, not {}", value.type_name()),
         }
     }
     some(product)

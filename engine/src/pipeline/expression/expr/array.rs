@@ -8,7 +8,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::number::{whole, whole_i32};
@@ -61,15 +61,10 @@ fn element_at(call: &OperatorCall, env: &Env) -> Answer {
         return NULL;
     }
     let Value::Array(items) = array else {
-        let found = array.type_name();
-        return Err(Error::new(28689, format!("$arrayElemAt's first argument must be an array, but is {found}")));
+        return err!(28689, "$arrayElemAt's first argument must be an array, but is {}", array.type_name());
     };
     if !index.is_number() {
-        let found = index.type_name();
-        return Err(Error::new(
-            28690,
-            format!("$arrayElemAt's second argument must be a numeric value, but is {found}"),
-        ));
+        return err!(28690, "$arrayElemAt's second argument must be a numeric value, but is {}", index.type_name());
     }
     let Some(index) = whole_i32(&index) else {
         let message =
@@ -88,10 +83,7 @@ fn end(call: &OperatorCall, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::Array(items) => Ok(pick(&items).cloned()),
-        other => {
-            let (name, found) = (call.name(), other.type_name());
-            Err(Error::new(code, format!("{name}'s argument must be an array, but is {found}")))
-        }
+        other => err!(code, "{}'s argument must be an array, but is {}", call.name(), other.type_name()),
     }
 }
 
@@ -99,10 +91,7 @@ fn array_to_object(call: &OperatorCall, env: &Env) -> Answer {
     let items = match call.value(0, env)? {
         Value::Null => return NULL,
         Value::Array(items) => items,
-        other => {
-            let found = other.type_name();
-            return Err(Error::new(40386, format!("$arrayToObject requires an array input, found: {found}")));
-        }
+        other => return err!(40386, "$arrayToObject requires an array input, found: {}", other.type_name()),
     };
     env.query.charge(items.len() * 48)?;
     let mut pairs: Vec<(Arc<str>, Value)> = Vec::with_capacity(items.len());
@@ -110,10 +99,7 @@ fn array_to_object(call: &OperatorCall, env: &Env) -> Answer {
         None => return some(Object::new()),
         Some(Value::Array(_)) => true,
         Some(Value::Object(_)) => false,
-        Some(other) => {
-            let found = other.type_name();
-            return Err(Error::new(40398, format!("Unrecognised input type format for $arrayToObject: {found}")));
-        }
+        Some(other) => return err!(40398, "Unrecognised input type format for $arrayToObject: {}", other.type_name()),
     };
     for item in items.iter() {
         env.query.tick()?;
@@ -132,9 +118,7 @@ fn array_pair(item: &Value) -> Result<(Arc<str>, Value)> {
         return Err(Error::new(40396, message));
     };
     let [name, value] = pair.as_slice() else {
-        let found = pair.len();
-        let message = format!("$arrayToObject requires an array of size 2 arrays, found array of size: {found}");
-        return Err(Error::new(40397, message));
+        return err!(40397, "$arrayToObject requires an array of size 2 arrays, found array of size: {}", pair.len());
     };
     let Value::String(name) = name else {
         let found = name.type_name();
@@ -196,10 +180,7 @@ fn concat_arrays(call: &OperatorCall, env: &Env) -> Answer {
                 env.query.charge(size_of_val(items.as_slice()))?;
                 all.extend_from_slice(&items);
             }
-            other => {
-                let found = other.type_name();
-                return Err(Error::new(28664, format!("$concatArrays only supports arrays, not {found}")));
-            }
+            other => return err!(28664, "$concatArrays only supports arrays, not {}", other.type_name()),
         }
     }
     some(all)
@@ -239,7 +220,7 @@ fn is_in(call: &OperatorCall, env: &Env) -> Answer {
         },
         other => {
             let found = other.as_ref().map_or("missing", Value::type_name);
-            Err(Error::new(40081, format!("$in requires an array as a second argument, found: {found}")))
+            err!(40081, "$in requires an array as a second argument, found: {found}")
         }
     }
 }
@@ -263,9 +244,7 @@ fn index_of(call: &OperatorCall, env: &Env) -> Answer {
         Value::Null => return NULL,
         Value::Array(items) => items,
         other => {
-            let found = other.type_name();
-            let message = format!("$indexOfArray requires an array as a first argument, found: {found}");
-            return Err(Error::new(40090, message));
+            return err!(40090, "$indexOfArray requires an array as a first argument, found: {}", other.type_name());
         }
     };
     let value = call.field(1, env)?;
@@ -288,9 +267,7 @@ fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Op
     };
     match usize::try_from(number) {
         Ok(number) => Ok(Some(number)),
-        Err(_) => {
-            Err(Error::new(9_711_601, format!("$indexOfArray requires a nonnegative {which} index, found: {number}")))
-        }
+        Err(_) => err!(9_711_601, "$indexOfArray requires a nonnegative {which} index, found: {number}"),
     }
 }
 
@@ -299,7 +276,7 @@ fn size(call: &OperatorCall, env: &Env) -> Answer {
         Some(Value::Array(items)) => some(items.len() as i64),
         other => {
             let found = other.as_ref().map_or("missing", Value::type_name);
-            Err(Error::new(17124, format!("The argument to $size must be an array, but was of type: {found}")))
+            err!(17124, "The argument to $size must be an array, but was of type: {found}")
         }
     }
 }

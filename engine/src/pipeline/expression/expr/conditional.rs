@@ -6,7 +6,7 @@ use super::operator::{
 };
 use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns one of two values, depending on a condition.
@@ -49,9 +49,7 @@ fn cond(call: &OperatorCall, env: &Env) -> Answer {
 fn parse_if_null(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
-        let count = values.len();
-        let message = format!("$ifNull needs at least two arguments, had: {count}");
-        return Err(Error::new(1_257_300, message));
+        return err!(1_257_300, "$ifNull needs at least two arguments, had: {}", values.len());
     }
     Ok(values.into())
 }
@@ -69,8 +67,7 @@ fn if_null(call: &OperatorCall, env: &Env) -> Answer {
 /// Parses a `$switch`. The arguments are the `case` and the `then` of each branch, followed by the default.
 fn parse_switch(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let Value::Object(object) = spec else {
-        let found = spec.type_name();
-        return Err(Error::new(40060, format!("$switch requires an object as an argument, found: {found}")));
+        return err!(40060, "$switch requires an object as an argument, found: {}", spec.type_name());
     };
     let mut values = Vec::new();
     let mut default = None;
@@ -78,16 +75,14 @@ fn parse_switch(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
         match &**name {
             "branches" => {
                 let Value::Array(branches) = argument else {
-                    let found = argument.type_name();
-                    let message = format!("$switch expected an array for 'branches', found: {found}");
-                    return Err(Error::new(40061, message));
+                    return err!(40061, "$switch expected an array for 'branches', found: {}", argument.type_name());
                 };
                 for branch in branches.iter() {
                     values.extend(parse_branch(branch, scope)?);
                 }
             }
             "default" => default = Some(parse(argument, scope)?),
-            stray => return Err(Error::new(40067, format!("$switch found an unknown argument: {stray}"))),
+            stray => return err!(40067, "$switch found an unknown argument: {stray}"),
         }
     }
     if values.is_empty() {
@@ -110,11 +105,10 @@ fn no_branch() -> Error {
 
 fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]> {
     let Value::Object(object) = branch else {
-        let found = branch.type_name();
-        return Err(Error::new(40062, format!("$switch expected each branch to be an object, found: {found}")));
+        return err!(40062, "$switch expected each branch to be an object, found: {}", branch.type_name());
     };
     if let Some(stray) = object.keys().find(|name| !matches!(&***name, "case" | "then")) {
-        return Err(Error::new(40063, format!("$switch found an unknown argument to a branch: {stray}")));
+        return err!(40063, "$switch found an unknown argument to a branch: {stray}");
     }
     let case =
         object.get("case").ok_or_else(|| Error::new(40064, "$switch requires each branch have a 'case' expression"))?;
@@ -144,9 +138,6 @@ fn switch(call: &OperatorCall, env: &Env) -> Answer {
     }
     match call.expr(default) {
         Some(expression) => expression.eval(env),
-        None => Err(Error::new(
-            40066,
-            "$switch could not find a matching branch for an input, and no default was specified.",
-        )),
+        None => err!(40066, "$switch could not find a matching branch for an input, and no default was specified."),
     }
 }

@@ -14,7 +14,7 @@ use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::json;
 use crate::model::number;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 use crate::pipeline::value::number::{whole, whole_double, whole_i32};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -103,15 +103,10 @@ impl ConversionTarget {
                 Some(16) => Some(ConversionTarget::Int),
                 Some(18) => Some(ConversionTarget::Long),
                 Some(_) => None,
-                None => {
-                    let message = "In $convert, numeric 'to' argument is not an integer";
-                    return Err(Error::new(9, message));
-                }
+                None => return err!(9, "In $convert, numeric 'to' argument is not an integer"),
             },
             other => {
-                let found = other.type_name();
-                let message = format!("$convert's 'to' argument must be a string or number, but is {found}");
-                return Err(Error::new(9, message));
+                return err!(9, "$convert's 'to' argument must be a string or number, but is {}", other.type_name());
             }
         };
         named.map(Some).ok_or_else(|| Error::new(2, format!("Unknown type name: {}", excerpt(value).trim_matches('"'))))
@@ -136,7 +131,7 @@ fn parse_one(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     match values.len() {
         1 => Ok(values.into()),
-        given => Err(Error::new(50723, format!("Conversions take a single argument, {given} were passed in."))),
+        given => err!(50723, "Conversions take a single argument, {given} were passed in."),
     }
 }
 
@@ -353,8 +348,7 @@ pub(super) fn to_text(value: &Value) -> Result<Arc<str>> {
         Value::Decimal(number) => number.to_string().into(),
         Value::Date(ms) => format_date(*ms).into(),
         Value::Array(_) | Value::Object(_) => {
-            let found = value.type_name();
-            return Err(Error::new(16007, format!("can't convert from BSON type {found} to String")));
+            return err!(16007, "can't convert from BSON type {} to String", value.type_name());
         }
     })
 }

@@ -8,7 +8,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::Error;
+use crate::pipeline::value::error::err;
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the hash of the string as hexadecimal digits in upper case.
@@ -29,10 +29,7 @@ fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
     let hash: fn(&[u8]) -> String = match &algorithm {
         Value::String(name) if **name == *"sha256" => |bytes| hex::encode_upper(Sha256::digest(bytes)),
         Value::String(name) if **name == *"md5" => |bytes| hex::encode_upper(Md5::digest(bytes)),
-        other => {
-            let message = format!("'algorithm' of $hexHash must be 'sha256' or 'md5', found: {}", excerpt(other));
-            return Err(Error::new(2, message));
-        }
+        other => return err!(2, "'algorithm' of $hexHash must be 'sha256' or 'md5', found: {}", excerpt(other)),
     };
     match input {
         Value::Null => NULL,
@@ -43,9 +40,6 @@ fn hex_hash(call: &OperatorCall, env: &Env) -> Answer {
             env.query.charge(text.len())?;
             some(text)
         }
-        other => {
-            let message = format!("'input' of $hexHash must be a string, found: {}", other.type_name());
-            Err(Error::new(14, message))
-        }
+        other => err!(14, "'input' of $hexHash must be a string, found: {}", other.type_name()),
     }
 }

@@ -4,7 +4,7 @@ use super::operator::ArgumentForm::{Exactly, Own};
 use super::operator::{ExprOperator, OperatorArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the length of a string in bytes.
@@ -20,10 +20,7 @@ fn binary_size(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         Value::String(text) => some(text.len() as i64),
-        other => {
-            let found = other.type_name();
-            Err(Error::new(51276, format!("$binarySize requires a string or BinData argument, found: {found}")))
-        }
+        other => err!(51276, "$binarySize requires a string or BinData argument, found: {}", other.type_name()),
     }
 }
 
@@ -31,10 +28,7 @@ fn bson_size(call: &OperatorCall, env: &Env) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
         value @ Value::Object(_) => some(size(&value) as i64),
-        other => {
-            let found = other.type_name();
-            Err(Error::new(31393, format!("$bsonSize requires a document input, found: {found}")))
-        }
+        other => err!(31393, "$bsonSize requires a document input, found: {}", other.type_name()),
     }
 }
 
@@ -60,10 +54,7 @@ fn parse_rand(spec: &Value, _: &ParseScope) -> Result<OperatorArguments> {
         Value::Object(object) if object.is_empty() => Ok(Vec::new().into()),
         Value::Array(items) if items.is_empty() => Ok(Vec::new().into()),
         Value::Object(_) | Value::Array(_) => Err(Error::new(3_040_501, "$rand does not currently accept arguments")),
-        other => {
-            let found = other.type_name();
-            Err(Error::new(10065, format!("invalid parameter: expected an object ($rand), found {found}")))
-        }
+        other => err!(10065, "invalid parameter: expected an object ($rand), found {}", other.type_name()),
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the value of a field by its name, which may contain dots and dollar signs.
@@ -123,10 +123,7 @@ fn object_to_array(call: &OperatorCall, env: &Env) -> Answer {
             };
             some(object.iter().map(pair).collect::<Vec<_>>())
         }
-        other => {
-            let found = other.type_name();
-            Err(Error::new(40390, format!("$objectToArray requires a document input, found: {found}")))
-        }
+        other => err!(40390, "$objectToArray requires a document input, found: {}", other.type_name()),
     }
 }
 
@@ -151,7 +148,7 @@ fn parse_field_change(
     scope: &ParseScope,
 ) -> Result<OperatorArguments> {
     let values = named(name, form, spec, scope)?;
-    let refuse = |code, why: &str| Err(Error::new(code, format!("{name} requires 'field' to evaluate to {why}")));
+    let refuse = |code, why: &str| err!(code, "{name} requires 'field' to evaluate to {why}");
     let is_computed = match spec.get("field") {
         Some(Value::Array(_)) => true,
         Some(Value::Object(object)) => object.keys().next().is_some_and(|key| !matches!(&**key, "$literal" | "$const")),
@@ -185,8 +182,7 @@ fn change_field(call: &OperatorCall, env: &Env, value: Option<Value>) -> Answer 
         Value::Object(object) => object,
         other => {
             let (name, found) = (call.name(), other.type_name());
-            let message = format!("{name} requires 'input' to evaluate to type Object, but got {found}");
-            return Err(Error::new(4_161_105, message));
+            return err!(4_161_105, "{name} requires 'input' to evaluate to type Object, but got {found}");
         }
     };
     let Some(Value::String(field)) = call.expr(0).and_then(Expr::constant) else {

@@ -7,7 +7,7 @@ use super::{Answer, Env, Expr, ParseScope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::documentation::NameDocumentation;
 pub(super) use crate::pipeline::value::documentation::name_table;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The table entry of an expression operator.
 pub struct ExprOperator {
@@ -191,8 +191,7 @@ pub(super) fn exact_count(name: &str, count: usize, actual: usize) -> Result<()>
     if actual == count {
         return Ok(());
     }
-    let message = format!("Expression {name} takes exactly {count} arguments. {actual} were passed in.");
-    Err(Error::new(16020, message))
+    err!(16020, "Expression {name} takes exactly {count} arguments. {actual} were passed in.")
 }
 
 fn range_error(name: &str, min: usize, max: usize, actual: usize) -> Error {
@@ -222,9 +221,7 @@ pub(super) fn named(name: &str, form: &NamedArguments, spec: &Value, scope: &Par
 /// Returns the unparsed arguments in an object, in the order of `form`.
 pub(super) fn named_specs<'s>(name: &str, form: &NamedArguments, spec: &'s Value) -> Result<Vec<Option<&'s Value>>> {
     let Value::Object(object) = spec else {
-        let found = spec.type_name();
-        let message = format!("{name} only supports an object as its argument, found: {found}");
-        return Err(Error::new(form.not_object, message));
+        return err!(form.not_object, "{name} only supports an object as its argument, found: {}", spec.type_name());
     };
     for field in object.keys() {
         if !form.fields.iter().any(|(known, _)| *known == &**field) {
@@ -238,7 +235,7 @@ pub(super) fn named_specs<'s>(name: &str, form: &NamedArguments, spec: &'s Value
     for (field, required) in form.fields {
         let field_spec = object.get(field);
         if let (None, Some(code)) = (field_spec, required) {
-            return Err(Error::new(*code, format!("Missing '{field}' parameter to {name}")));
+            return err!(*code, "Missing '{field}' parameter to {name}");
         }
         specs.push(field_spec);
     }

@@ -7,7 +7,7 @@ use super::{Env, Expr, ExprNode, System, UserVariable, system};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 use crate::pipeline::value::extended_json;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::{FieldPath, check_name};
@@ -68,7 +68,7 @@ impl<'q> ParseScope<'q> {
     /// Returns the scope one level deeper, or an error if the scope already has the maximum depth.
     fn deeper(&self) -> Result<ParseScope<'q>> {
         if self.depth == MAX_DEPTH {
-            return Err(Error::new(15, format!("expression is nested deeper than {MAX_DEPTH} levels")));
+            return err!(15, "expression is nested deeper than {MAX_DEPTH} levels");
         }
         Ok(ParseScope { names: self.names.clone(), depth: self.depth + 1, ..*self })
     }
@@ -112,9 +112,11 @@ fn parse_object(object: &Object, scope: &ParseScope) -> Result<Expr> {
     if first.starts_with('$') {
         if object.len() != 1 {
             let shown = Value::from(object.clone());
-            let message =
-                format!("An object representing an expression must have exactly one field: {}", excerpt(&shown));
-            return Err(Error::new(15983, message));
+            return err!(
+                15983,
+                "An object representing an expression must have exactly one field: {}",
+                excerpt(&shown)
+            );
         }
         return parse_operator(first, argument, scope).map_err(|error| error.within(first.clone()));
     }
@@ -122,8 +124,7 @@ fn parse_object(object: &Object, scope: &ParseScope) -> Result<Expr> {
     for (name, value) in object.iter() {
         check_name(name)?;
         if name.contains('.') {
-            let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
-            return Err(Error::new(16412, message));
+            return err!(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.");
         }
         fields.push((name.clone(), parse(value, scope).map_err(|error| error.within(name.clone()))?));
     }
@@ -232,12 +233,10 @@ fn check_variable(name: &str) -> Result<()> {
         return Err(Error::new(9, "empty variable names are not allowed"));
     };
     if !first.is_ascii_alphabetic() && first.is_ascii() {
-        return Err(Error::new(9, format!("'{name}' starts with an invalid character for a variable name")));
+        return err!(9, "'{name}' starts with an invalid character for a variable name");
     }
     match name.chars().find(|char| char.is_ascii() && !char.is_ascii_alphanumeric() && *char != '_') {
-        Some(char) => {
-            Err(Error::new(9, format!("'{name}' contains an invalid character for a variable name: '{char}'")))
-        }
+        Some(char) => err!(9, "'{name}' contains an invalid character for a variable name: '{char}'"),
         None => Ok(()),
     }
 }
@@ -246,8 +245,7 @@ fn check_variable(name: &str) -> Result<()> {
 pub fn check_user_variable(name: &str) -> Result<()> {
     let starts_upper = name.chars().next().is_some_and(|first| first.is_ascii_uppercase());
     if starts_upper && name != "CURRENT" {
-        let message = format!("'{name}' starts with an invalid character for a user variable name");
-        return Err(Error::new(9, message));
+        return err!(9, "'{name}' starts with an invalid character for a user variable name");
     }
     check_variable(name)
 }

@@ -5,7 +5,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorC
 use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::extended_json;
 use crate::pipeline::value::regex::{PatternMatch, Regex, RegexError};
 
@@ -64,8 +64,7 @@ fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     spelled.insert("regex", literal(pattern));
     if !options.is_empty() {
         if object.contains("options") {
-            let message = format!("{name}: regex option(s) specified in both 'regex' and 'option' fields");
-            return Err(Error::new(51107, message));
+            return err!(51107, "{name}: regex option(s) specified in both 'regex' and 'option' fields");
         }
         spelled.push("options", literal(options));
     }
@@ -83,32 +82,25 @@ fn compile(
     let options = match options {
         Value::Null => "",
         Value::String(options) => options,
-        other => {
-            let found = other.type_name();
-            return Err(Error::new(51106, format!("{name} needs 'options' to be of type string, found: {found}")));
-        }
+        other => return err!(51106, "{name} needs 'options' to be of type string, found: {}", other.type_name()),
     };
     let pattern = match pattern {
         Value::Null => return Ok(None),
         Value::String(pattern) => pattern,
         other => {
-            let found = other.type_name();
-            return Err(Error::new(
-                51105,
-                format!("{name} needs 'regex' to be of type string or regex, found: {found}"),
-            ));
+            return err!(51105, "{name} needs 'regex' to be of type string or regex, found: {}", other.type_name());
         }
     };
     if let Some(stray) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
-        return Err(Error::new(51108, format!("{name} invalid flag in regex options: {stray}")));
+        return err!(51108, "{name} invalid flag in regex options: {stray}");
     }
     if pattern.contains('\0') {
-        return Err(Error::new(51109, format!("{name}: regular expression cannot contain an embedded null byte")));
+        return err!(51109, "{name}: regular expression cannot contain an embedded null byte");
     }
     match compile(pattern, options, query) {
         Ok(pattern) => Ok(Some(pattern)),
         Err(RegexError::Ended(error)) => Err(error),
-        Err(RegexError::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
+        Err(RegexError::Invalid(reason)) => err!(51111, "Invalid Regex in {name}: {reason}"),
     }
 }
 
@@ -117,8 +109,7 @@ fn with_pattern<T>(call: &OperatorCall, env: &Env, then: impl FnOnce(&str, &Rege
     let name = call.name();
     let input = call.value(0, env)?;
     if !matches!(input, Value::String(_) | Value::Null) {
-        let found = input.type_name();
-        return Err(Error::new(51104, format!("{name} needs 'input' to be of type string, found: {found}")));
+        return err!(51104, "{name} needs 'input' to be of type string, found: {}", input.type_name());
     }
     let compiled;
     let pattern = match call.prepared::<Regex>() {

@@ -6,7 +6,7 @@ use super::{Answer, Env, NULL, some};
 use crate::model::decimal::{Decimal, RoundingStrategy, to_double};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::Error;
+use crate::pipeline::value::error::err;
 use crate::pipeline::value::number::{double, whole};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -48,20 +48,13 @@ fn to_place(
     }
     double(name, 51081, &value)?;
     if !place.is_number() {
-        let found = place.type_name();
-        return Err(Error::new(16004, format!("{name} requires a numeric \"place\" argument, found: {found}")));
+        return err!(16004, "{name} requires a numeric \"place\" argument, found: {}", place.type_name());
     }
     let Some(place) = whole(&place) else {
-        return Err(Error::new(
-            51082,
-            format!("invalid precision for {name}: {} is not a whole number", excerpt(&place)),
-        ));
+        return err!(51082, "invalid precision for {name}: {} is not a whole number", excerpt(&place));
     };
     if !(-20..=100).contains(&place) {
-        return Err(Error::new(
-            51083,
-            format!("cannot apply {name} with precision value {place} value must be in [-20, 100]"),
-        ));
+        return err!(51083, "cannot apply {name} with precision value {place} value must be in [-20, 100]");
     }
     match value {
         Value::Int(number) if place >= 0 => some(number),
@@ -71,7 +64,7 @@ fn to_place(
             let result = digits(magnitude / unit, magnitude % unit, unit) * unit * i128::from(number.signum());
             match i64::try_from(result) {
                 Ok(result) => some(result),
-                Err(_) => Err(Error::new(51080, format!("invalid conversion from Decimal128 result in {name}"))),
+                Err(_) => err!(51080, "invalid conversion from Decimal128 result in {name}"),
             }
         }
         Value::Decimal(number) => some(decimal_to_place(number, place as i32, strategy)),

@@ -7,7 +7,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorC
 use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_i32;
 use crate::pipeline::value::sort_by::{SortSpec, parse_sort};
@@ -51,8 +51,7 @@ fn range(call: &OperatorCall, env: &Env) -> Answer {
 /// that is not a 32-bit integer.
 fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
     if !value.is_number() {
-        let found = value.type_name();
-        return Err(Error::new(code, format!("$range requires a numeric {what}, found value of type: {found}")));
+        return err!(code, "$range requires a numeric {what}, found value of type: {}", value.type_name());
     }
     whole_i32(value).ok_or_else(|| {
         let message = format!(
@@ -70,10 +69,7 @@ fn reverse(call: &OperatorCall, env: &Env) -> Answer {
             env.query.charge(size_of_val(items.as_slice()))?;
             some(items.iter().rev().cloned().collect::<Vec<_>>())
         }
-        other => {
-            let found = other.type_name();
-            Err(Error::new(34435, format!("The argument to $reverseArray must be an array, but was of type: {found}")))
-        }
+        other => err!(34435, "The argument to $reverseArray must be an array, but was of type: {}", other.type_name()),
     }
 }
 
@@ -83,8 +79,7 @@ fn slice(call: &OperatorCall, env: &Env) -> Answer {
         return NULL;
     }
     let Value::Array(items) = array else {
-        let found = array.type_name();
-        return Err(Error::new(28724, format!("First argument to $slice must be an array, but is of type: {found}")));
+        return err!(28724, "First argument to $slice must be an array, but is of type: {}", array.type_name());
     };
     let second = slice_number(&second, "Second", 28725)?;
     let len = items.len();
@@ -96,7 +91,7 @@ fn slice(call: &OperatorCall, env: &Env) -> Answer {
         }
         let count = slice_number(&third, "Third", 28727)?;
         if count <= 0 {
-            return Err(Error::new(28729, format!("Third argument to $slice must be positive: {count}")));
+            return err!(28729, "Third argument to $slice must be positive: {count}");
         }
         let start = if second < 0 { from_end(second) } else { len.min(second as usize) };
         (start, len.min(start + count as usize))
@@ -111,8 +106,7 @@ fn slice(call: &OperatorCall, env: &Env) -> Answer {
 
 fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {
     if !value.is_number() {
-        let found = value.type_name();
-        return Err(Error::new(code, format!("{which} argument to $slice must be numeric, but is of type: {found}")));
+        return err!(code, "{which} argument to $slice must be numeric, but is of type: {}", value.type_name());
     }
     whole_i32(value).map(i64::from).ok_or_else(|| {
         Error::new(
@@ -147,19 +141,11 @@ fn parse_sort_array(spec: &Value, scope: &ParseScope) -> Result<OperatorArgument
         Some(number) if number.is_number() => match number.as_f64() {
             Some(1.0) => ArrayOrder::Whole { ascending: true },
             Some(-1.0) => ArrayOrder::Whole { ascending: false },
-            _ => {
-                return Err(Error::new(
-                    2_942_506,
-                    format!("The $sortArray sort direction must be 1 or -1: {}", excerpt(number)),
-                ));
-            }
+            _ => return err!(2_942_506, "The $sortArray sort direction must be 1 or -1: {}", excerpt(number)),
         },
         other => {
             let found = other.map_or("missing", Value::type_name);
-            return Err(Error::new(
-                2_942_507,
-                format!("The $sortArray sortBy must be a number or an object, found: {found}"),
-            ));
+            return err!(2_942_507, "The $sortArray sortBy must be a number or an object, found: {found}");
         }
     };
     Ok(OperatorArguments { values: vec![input], prepared: Some(Box::new(order)) })
@@ -171,8 +157,7 @@ fn sort_array(call: &OperatorCall, env: &Env) -> Answer {
         Value::Array(items) => items,
         other => {
             let found = other.type_name();
-            let message = format!("The input argument to $sortArray must be an array, but was of type: {found}");
-            return Err(Error::new(2_942_504, message));
+            return err!(2_942_504, "The input argument to $sortArray must be an array, but was of type: {found}");
         }
     };
     env.query.charge(2 * size_of_val(items.as_slice()))?;
@@ -198,28 +183,24 @@ struct Zip {
 
 fn parse_zip(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let Value::Object(object) = spec else {
-        let found = spec.type_name();
-        return Err(Error::new(34460, format!("$zip only supports an object as an argument, found {found}")));
+        return err!(34460, "$zip only supports an object as an argument, found {}", spec.type_name());
     };
     let (mut inputs, mut defaults, mut longest) = (Vec::new(), Vec::new(), false);
     for (name, argument) in object.iter() {
         match (&**name, argument) {
             ("inputs", Value::Array(items)) => inputs = parse_all(items, scope)?,
             ("inputs", other) => {
-                let found = other.type_name();
-                return Err(Error::new(34461, format!("inputs must be an array of expressions, found {found}")));
+                return err!(34461, "inputs must be an array of expressions, found {}", other.type_name());
             }
             ("defaults", Value::Array(items)) => defaults = parse_all(items, scope)?,
             ("defaults", other) => {
-                let found = other.type_name();
-                return Err(Error::new(34462, format!("defaults must be an array of expressions, found {found}")));
+                return err!(34462, "defaults must be an array of expressions, found {}", other.type_name());
             }
             ("useLongestLength", Value::Bool(flag)) => longest = *flag,
             ("useLongestLength", other) => {
-                let found = other.type_name();
-                return Err(Error::new(34463, format!("useLongestLength must be a bool, found {found}")));
+                return err!(34463, "useLongestLength must be a bool, found {}", other.type_name());
             }
-            (stray, _) => return Err(Error::new(34464, format!("$zip found an unknown argument: {stray}"))),
+            (stray, _) => return err!(34464, "$zip found an unknown argument: {stray}"),
         }
     }
     if inputs.is_empty() {
@@ -247,10 +228,7 @@ fn zip(call: &OperatorCall, env: &Env) -> Answer {
         match call.value(index, env)? {
             Value::Null => return NULL,
             Value::Array(items) => inputs.push(items),
-            other => {
-                let found = other.type_name();
-                return Err(Error::new(34468, format!("$zip found a non-array expression in input: {found}")));
-            }
+            other => return err!(34468, "$zip found a non-array expression in input: {}", other.type_name()),
         }
     }
     let lengths = inputs.iter().map(|items| items.len());

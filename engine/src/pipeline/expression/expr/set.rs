@@ -9,7 +9,7 @@ use super::operator::ArgumentForm::{AnyNumber, Exactly, Own};
 use super::operator::{ExprOperator, OperatorArguments, OperatorCall, name_table, positional};
 use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
@@ -114,8 +114,7 @@ fn difference(call: &OperatorCall, env: &Env) -> Answer {
 fn parse_equals(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let values = positional(spec, scope)?;
     if values.len() < 2 {
-        let count = values.len();
-        return Err(Error::new(17045, format!("$setEquals needs at least two arguments had: {count}")));
+        return err!(17045, "$setEquals needs at least two arguments had: {}", values.len());
     }
     // A constant that is not an array is an error regardless of the other arguments.
     for (index, value) in values.iter().enumerate() {

@@ -6,7 +6,7 @@ use super::operator::{
 };
 use super::{Answer, Env, NULL, ParseScope, some};
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The arguments of an operator that compares two vectors.
 const VECTORS: &str = "vectors: array, score?: boolean";
@@ -64,12 +64,11 @@ fn similarity(call: &OperatorCall, env: &Env, measure: fn(&[f64], &[f64]) -> f64
     }
     let (Some(left), Some(right)) = (left.as_array(), right.as_array()) else {
         let (name, left, right) = (call.name(), left.type_name(), right.type_name());
-        return Err(Error::new(10_413_200, format!("{name} needs two arrays of numbers, found: {left} and {right}")));
+        return err!(10_413_200, "{name} needs two arrays of numbers, found: {left} and {right}");
     };
     if left.len() != right.len() {
         let (name, left, right) = (call.name(), left.len(), right.len());
-        let message = format!("{name} needs arrays of the same length, found: {left} and {right} items");
-        return Err(Error::new(10_413_202, message));
+        return err!(10_413_202, "{name} needs arrays of the same length, found: {left} and {right} items");
     }
     let left = numbers(call, env, left, 10_413_203)?;
     let right = numbers(call, env, right, 10_413_204)?;

@@ -8,7 +8,7 @@ use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::{whole, whole_i32};
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -75,10 +75,7 @@ fn concat(call: &OperatorCall, env: &Env) -> Answer {
                 env.query.charge(part.len())?;
                 text.push_str(&part);
             }
-            other => {
-                let found = other.type_name();
-                return Err(Error::new(16702, format!("$concat only supports strings, not {found}")));
-            }
+            other => return err!(16702, "$concat only supports strings, not {}", other.type_name()),
         }
     }
     some(text)
@@ -93,17 +90,11 @@ fn search(call: &OperatorCall, env: &Env) -> Result<Option<Search>> {
     let text = match call.value(0, env)? {
         Value::Null => return Ok(None),
         Value::String(text) => text,
-        other => {
-            let found = other.type_name();
-            return Err(Error::new(40091, format!("{name} requires a string as the first argument, found: {found}")));
-        }
+        other => return err!(40091, "{name} requires a string as the first argument, found: {}", other.type_name()),
     };
     let part = match call.value(1, env)? {
         Value::String(part) => part,
-        other => {
-            let found = other.type_name();
-            return Err(Error::new(40092, format!("{name} requires a string as the second argument, found: {found}")));
-        }
+        other => return err!(40092, "{name} requires a string as the second argument, found: {}", other.type_name()),
     };
     let start = bound(call, env, 2, "starting")?.unwrap_or(0);
     let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX);
@@ -116,13 +107,11 @@ fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Op
     }
     let (name, value) = (call.name(), call.value(index, env)?);
     let Some(number) = whole(&value) else {
-        let found = value.type_name();
-        let message = format!("{name} requires an integral {which} index, found a value of type: {found}");
-        return Err(Error::new(40096, message));
+        return err!(40096, "{name} requires an integral {which} index, found a value of type: {}", value.type_name());
     };
     match usize::try_from(number) {
         Ok(number) => Ok(Some(number)),
-        Err(_) => Err(Error::new(40097, format!("{name} requires a nonnegative {which} index, found: {number}"))),
+        Err(_) => err!(40097, "{name} requires a nonnegative {which} index, found: {number}"),
     }
 }
 
@@ -206,7 +195,7 @@ fn length(call: &OperatorCall, env: &Env, code: i32, count: fn(&str) -> usize) -
         Some(Value::String(text)) => some(count(&text) as i64),
         other => {
             let (name, found) = (call.name(), other.as_ref().map_or("missing", Value::type_name));
-            Err(Error::new(code, format!("{name} requires a string argument, found: {found}")))
+            err!(code, "{name} requires a string argument, found: {found}")
         }
     }
 }
@@ -222,18 +211,13 @@ fn substr_bytes(call: &OperatorCall, env: &Env) -> Answer {
     let (start, length) = (call.value(1, env)?, call.value(2, env)?);
     let name = call.name();
     let Some(start) = start.as_f64() else {
-        let found = start.type_name();
-        return Err(Error::new(
-            16034,
-            format!("{name}:  starting index must be a numeric type (is BSON type {found})"),
-        ));
+        return err!(16034, "{name}:  starting index must be a numeric type (is BSON type {})", start.type_name());
     };
     let Some(length) = length.as_f64() else {
-        let found = length.type_name();
-        return Err(Error::new(16035, format!("{name}:  length must be a numeric type (is BSON type {found})")));
+        return err!(16035, "{name}:  length must be a numeric type (is BSON type {})", length.type_name());
     };
     if start <= -1.0 {
-        return Err(Error::new(50752, format!("{name}:  starting index must be non-negative (got: {start})")));
+        return err!(50752, "{name}:  starting index must be non-negative (got: {start})");
     }
     let start = start as usize;
     if start >= text.len() {
@@ -241,13 +225,10 @@ fn substr_bytes(call: &OperatorCall, env: &Env) -> Answer {
     }
     let end = if length < 0.0 { text.len() } else { text.len().min(start.saturating_add(length as usize)) };
     if !text.is_char_boundary(start) {
-        return Err(Error::new(28656, format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.")));
+        return err!(28656, "{name}:  Invalid range, starting index is a UTF-8 continuation byte.");
     }
     if !text.is_char_boundary(end) {
-        return Err(Error::new(
-            28657,
-            format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character."),
-        ));
+        return err!(28657, "{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
     }
     env.query.charge(end - start)?;
     some(&text[start..end])
@@ -265,12 +246,14 @@ fn substr_cp(call: &OperatorCall, env: &Env) -> Answer {
 /// is not a 32-bit integer, and a negative number, in this order.
 fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
     if !value.is_number() {
-        let found = value.type_name();
-        return Err(Error::new(codes[0], format!("$substrCP: {what} must be a numeric type (is BSON type {found})")));
+        return err!(codes[0], "$substrCP: {what} must be a numeric type (is BSON type {})", value.type_name());
     }
     let Some(number) = whole_i32(value) else {
-        let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {}", excerpt(value));
-        return Err(Error::new(codes[1], message));
+        return err!(
+            codes[1],
+            "$substrCP: {what} cannot be represented as a 32-bit integral value: {}",
+            excerpt(value)
+        );
     };
     usize::try_from(number)
         .map_err(|_| Error::new(codes[2], format!("$substrCP: {what} must be a nonnegative integer.")))

@@ -4,7 +4,7 @@ use super::arithmetic::of_double;
 use super::operator::ArgumentForm::Exactly;
 use super::operator::{ExprOperator, OperatorCall, name_table};
 use super::{Answer, Env, NULL, some};
-use crate::pipeline::value::error::Error;
+use crate::pipeline::value::error::err;
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the inverse cosine, in radians.
@@ -60,8 +60,7 @@ fn of_any_number(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answe
 fn finite(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| {
         if number.is_infinite() {
-            let name = call.name();
-            return Err(Error::new(50989, format!("cannot apply {name} to {number}, value must be in (-inf,inf)")));
+            return err!(50989, "cannot apply {} to {number}, value must be in (-inf,inf)", call.name());
         }
         Ok(apply(number))
     })
@@ -70,8 +69,7 @@ fn finite(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64) -> Answer {
 fn within(call: &OperatorCall, env: &Env, low: f64, high: f64, apply: fn(f64) -> f64) -> Answer {
     of_double(call, env, |number| {
         if number < low || number > high {
-            let name = call.name();
-            return Err(Error::new(50989, format!("cannot apply {name} to {number}, value must be in [{low},{high}]")));
+            return err!(50989, "cannot apply {} to {number}, value must be in [{low},{high}]", call.name());
         }
         Ok(apply(number))
     })
@@ -82,9 +80,6 @@ fn atan2(call: &OperatorCall, env: &Env) -> Answer {
     match (y.as_f64(), x.as_f64()) {
         (Some(y), Some(x)) => some(y.atan2(x)),
         _ if y.is_null() || x.is_null() => NULL,
-        _ => {
-            let (y, x) = (y.type_name(), x.type_name());
-            Err(Error::new(51044, format!("$atan2 only supports numeric types, not {y} and {x}")))
-        }
+        _ => err!(51044, "$atan2 only supports numeric types, not {} and {}", y.type_name(), x.type_name()),
     }
 }

@@ -9,7 +9,7 @@ use super::system::INDEX;
 use super::{Answer, Env, Expr, NULL, ParseScope, parse, some};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::expanded_bytes;
 use crate::pipeline::value::number::whole;
 
@@ -51,7 +51,7 @@ fn parse_let(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     }
     let (Some(Value::Object(vars)), Some(body)) = (vars, body) else {
         let found = vars.map_or("missing", Value::type_name);
-        return Err(Error::new(10065, format!("invalid parameter: expected an object (vars), found {found}")));
+        return err!(10065, "invalid parameter: expected an object (vars), found {found}");
     };
     let mut values = vec![None];
     for (name, value) in vars.iter() {
@@ -109,10 +109,7 @@ fn input(call: &OperatorCall, env: &Env, code: i32) -> Result<Option<Arc<Vec<Val
     match call.value(0, env)? {
         Value::Null => Ok(None),
         Value::Array(items) => Ok(Some(items)),
-        other => {
-            let (name, found) = (call.name(), other.type_name());
-            Err(Error::new(code, format!("input to {name} must be an array not {found}")))
-        }
+        other => err!(code, "input to {} must be an array not {}", call.name(), other.type_name()),
     }
 }
 
@@ -171,14 +168,11 @@ fn filter(call: &OperatorCall, env: &Env) -> Answer {
 
 fn filter_limit(value: &Value) -> Result<usize> {
     let Some(limit) = whole(value).and_then(|limit| i32::try_from(limit).ok()) else {
-        return Err(Error::new(
-            327_391,
-            format!("$filter: limit must be represented as a 32-bit integral value: {}", excerpt(value)),
-        ));
+        return err!(327_391, "$filter: limit must be represented as a 32-bit integral value: {}", excerpt(value));
     };
     match usize::try_from(limit) {
         Ok(limit) if limit > 0 => Ok(limit),
-        _ => Err(Error::new(327_392, format!("$filter: limit must be greater than 0: {limit}"))),
+        _ => err!(327_392, "$filter: limit must be greater than 0: {limit}"),
     }
 }
 

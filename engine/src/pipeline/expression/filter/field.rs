@@ -9,7 +9,7 @@ use super::pattern::FilterPattern;
 use super::types::TypeSet;
 use super::word::OF_FIELD;
 use crate::model::value::{Object, Value};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::extended_json;
 use crate::pipeline::value::query_path::QueryPath;
 
@@ -51,8 +51,7 @@ fn operator(
     context: FilterContext,
 ) -> Result<FilterOperator> {
     if let ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", Some(_)) = (name, FilterPattern::of_value(value)) {
-        let message = format!("Can't have regex as arg to {name}; use $regex to match a pattern");
-        return Err(Error::new(2, message));
+        return err!(2, "Can't have regex as arg to {name}; use $regex to match a pattern");
     }
     let compare = |comparison| Test::Compare(comparison, value.clone());
     Ok(match name {

@@ -11,7 +11,7 @@ use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::{whole, whole_double};
 
 /// Returns whether an object begins with an operator. Any other object is a value to compare with.
@@ -22,12 +22,12 @@ pub fn is_operators(object: &Object) -> bool {
 /// Parses the operand of `$in` and `$nin`: a set of values, and patterns for strings. Returns one test for the values
 /// and one test for each pattern.
 pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> {
-    let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
+    let Value::Array(items) = value else { return err!(2, "{name} needs an array") };
     query.tick_many(items.len())?;
     let (patterns, values): (Vec<&Value>, Vec<&Value>) =
         items.iter().partition(|item| FilterPattern::of_value(item).is_some());
     if values.iter().filter_map(|item| item.as_object()).any(is_operators) {
-        return Err(Error::new(2, format!("cannot nest $ under {name}")));
+        return err!(2, "cannot nest $ under {name}");
     }
     let values = Test::In(Arc::new(MemberSet::new(values.into_iter().cloned())));
     let patterns =
@@ -40,7 +40,7 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
     let Value::Array(items) = value else { return Err(Error::new(2, "malformed mod, needs to be an array")) };
     let [divisor, remainder] = items.as_slice() else {
         let text = if items.len() < 2 { "not enough elements" } else { "too many elements" };
-        return Err(Error::new(2, format!("malformed mod, {text}")));
+        return err!(2, "malformed mod, {text}");
     };
     let number = |name: &str, value: &Value| match value {
         Value::Int(number) => Ok(*number),
@@ -48,7 +48,7 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
             .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
         Value::Decimal(number) => decimal::whole(number.trunc())
             .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
-        _ => Err(Error::new(2, format!("malformed mod, {name} not a number"))),
+        _ => err!(2, "malformed mod, {name} not a number"),
     };
     let divisor = number("divisor", divisor)?;
     if divisor == 0 {
@@ -59,7 +59,7 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
 
 /// Parses the length that `$size` requires.
 pub fn size(value: &Value) -> Result<i64> {
-    let refuse = |reason: String| Err(Error::new(2, format!("Failed to parse $size. {reason}")));
+    let refuse = |reason: String| err!(2, "Failed to parse $size. {reason}");
     let size = match whole(value) {
         Some(size) => size,
         None if value.is_number() => return refuse(format!("Expected an integer: $size: {}", excerpt(value))),
@@ -88,30 +88,23 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
                     Ok(number @ 0..64) => mask |= 1 << number,
                     Ok(_) => sign = true,
                     Err(_) => {
-                        return Err(Error::new(
+                        return err!(
                             2,
-                            format!(
-                                "Failed to parse bit position. Expected a non-negative number in: {}",
-                                excerpt(position)
-                            ),
-                        ));
+                            "Failed to parse bit position. Expected a non-negative number in: {}",
+                            excerpt(position)
+                        );
                     }
                 }
             }
         }
-        _ => {
-            return Err(Error::new(
-                2,
-                format!("{name} takes an Array, a number, or a BinData but received: {}", excerpt(value)),
-            ));
-        }
+        _ => return err!(2, "{name} takes an Array, a number, or a BinData but received: {}", excerpt(value)),
     }
     Ok(Bits { test, mask, sign })
 }
 
 fn non_negative(name: &str, value: &Value, number: Option<i64>) -> Result<u64> {
     match number {
-        None => Err(Error::new(9, format!("Expected an integer: {name}: {}", excerpt(value)))),
+        None => err!(9, "Expected an integer: {name}: {}", excerpt(value)),
         Some(number) => u64::try_from(number)
             .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {}", excerpt(value)))),
     }

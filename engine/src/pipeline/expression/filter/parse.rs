@@ -12,7 +12,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::query_path::QueryPath;
 
 /// The maximum depth of nested predicates (MongoDB's own limit).
@@ -36,7 +36,7 @@ impl<'s> FilterContext<'s> {
     /// Returns the context one level deeper, or an error if the context already has the maximum depth.
     pub fn deeper(self) -> Result<Self> {
         if self.depth >= MAX_DEPTH {
-            return Err(Error::new(2, format!("exceeded depth limit of {MAX_DEPTH} levels in the query")));
+            return err!(2, "exceeded depth limit of {MAX_DEPTH} levels in the query");
         }
         Ok(FilterContext { depth: self.depth + 1, ..self })
     }
@@ -85,7 +85,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
         "$nor" => FilterNode::Nor(branches(name, value, context)?),
         "$comment" => return Ok(None),
         "$expr" | "$jsonSchema" | "$sampleRate" if context.nested => {
-            return Err(Error::new(2, format!("{name} can only be applied to the top-level document")));
+            return err!(2, "{name} can only be applied to the top-level document");
         }
         "$expr" => FilterNode::Expr(Arc::new(expr::parse(value, context.scope)?)),
         "$sampleRate" => {
@@ -100,7 +100,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
         "$jsonSchema" => FilterNode::Schema(Arc::new(FilterSchema::parse(value, context.query())?)),
         "$alwaysTrue" | "$alwaysFalse" => {
             if value.as_f64() != Some(1.0) {
-                return Err(Error::new(2, format!("{name} must be an integer value of 1")));
+                return err!(2, "{name} must be an integer value of 1");
             }
             FilterNode::Constant(name == "$alwaysTrue")
         }
@@ -128,7 +128,7 @@ fn branches(name: &str, value: &Value, context: FilterContext) -> Result<Vec<Fil
     let items = match value {
         Value::Array(items) if !items.is_empty() => items,
         Value::Array(_) => return Err(Error::new(2, "$and/$or/$nor must be a nonempty array")),
-        _ => return Err(Error::new(2, format!("{name} must be an array"))),
+        _ => return err!(2, "{name} must be an array"),
     };
     let branch = |(index, item): (usize, &Value)| {
         let parsed = match item {

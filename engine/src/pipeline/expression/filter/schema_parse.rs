@@ -5,7 +5,7 @@ use super::types::TypeSet;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::regex::Regex;
 
 /// The maximum depth of nested schemas.
@@ -70,7 +70,7 @@ impl FilterSchema {
 
 fn schema(object: &Object, at: SchemaContext) -> Result<FilterSchema> {
     if at.depth >= MAX_DEPTH {
-        return Err(Error::new(9, format!("$jsonSchema is nested deeper than {MAX_DEPTH} levels")));
+        return err!(9, "$jsonSchema is nested deeper than {MAX_DEPTH} levels");
     }
     if object.contains("type") && object.contains("bsonType") {
         return Err(failed("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'"));
@@ -169,7 +169,7 @@ fn nested(name: &str, value: &Value, at: SchemaContext) -> Result<FilterSchema> 
 
 fn schemas(name: &str, value: &Value, at: SchemaContext) -> Result<Vec<FilterSchema>> {
     match value {
-        Value::Array(items) if items.is_empty() => Err(Error::new(2, format!("'{name}' must be a non-empty array"))),
+        Value::Array(items) if items.is_empty() => err!(2, "'{name}' must be a non-empty array"),
         Value::Array(items) => items.iter().map(|item| nested(name, item, at)).collect(),
         _ => Err(mistyped(name, "an array")),
     }
@@ -195,7 +195,7 @@ fn json_types(value: &Value) -> Result<TypeSet> {
             "boolean" => "bool",
             "string" | "object" | "array" | "number" | "null" => name,
             "integer" => return Err(unsupported_integer("type")),
-            other => return Err(Error::new(2, format!("Unknown type name alias: {other}"))),
+            other => return err!(2, "Unknown type name alias: {other}"),
         })?;
     }
     Ok(types)

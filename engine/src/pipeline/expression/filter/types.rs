@@ -2,7 +2,7 @@
 
 use crate::model::decimal;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole_double;
 
 /// MongoDB's type names with their numbers.
@@ -57,11 +57,11 @@ impl TypeSet {
             Value::Int(code) => self.add_code(*code),
             Value::Double(code) => match whole_double(*code) {
                 Some(code) => self.add_code(code),
-                None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
+                None => err!(2, "Invalid numerical type code: {code}"),
             },
             Value::Decimal(code) => match decimal::whole(*code) {
                 Some(code) => self.add_code(code),
-                None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
+                None => err!(2, "Invalid numerical type code: {code}"),
             },
             Value::Null | Value::Bool(_) | Value::Date(_) | Value::Array(_) | Value::Object(_) => {
                 Err(Error::new(14, "type must be represented as a number or a string"))

@@ -7,7 +7,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::{Expr, ParseScope};
-use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 use crate::pipeline::value::path::FieldPath;
 
 /// Parses the projection of a `$project`.
@@ -121,10 +121,7 @@ impl ProjectionParser {
             Value::Double(number) => *number != 0.0,
             Value::Decimal(number) => !number.is_zero(),
             Value::Object(object) if object.is_empty() => {
-                return Err(Error::new(
-                    51270,
-                    "An empty sub-projection is not a valid value. Found empty object at path",
-                ));
+                return err!(51270, "An empty sub-projection is not a valid value. Found empty object at path");
             }
             Value::Object(object) if !starts_expression(object) => {
                 // The path of a nested object is checked with the paths of the fields in the object.
@@ -146,10 +143,10 @@ impl ProjectionParser {
         let text = path.join(".");
         match (self.kind, keeps) {
             (Some(ProjectionKind::Inclusion | ProjectionKind::Set), false) => {
-                Err(Error::new(31254, format!("Cannot do exclusion on field {text} in inclusion projection")))
+                err!(31254, "Cannot do exclusion on field {text} in inclusion projection")
             }
             (Some(ProjectionKind::Exclusion), true) => {
-                Err(Error::new(31253, format!("Cannot do inclusion on field {text} in exclusion projection")))
+                err!(31253, "Cannot do inclusion on field {text} in exclusion projection")
             }
             (_, true) => self.insert(path, ProjectionKind::Inclusion, ProjectedField::Keep),
             (_, false) => self.insert(path, ProjectionKind::Exclusion, ProjectedField::Drop),

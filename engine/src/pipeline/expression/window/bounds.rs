@@ -4,7 +4,7 @@ use super::parse::WindowOrder;
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::{self, ParseScope, Unit};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole_i32;
 
 /// One end of a window.
@@ -149,7 +149,7 @@ fn check_order<T>(
 ) -> Result<()> {
     match (lower, upper) {
         (WindowBound::Offset(lower), WindowBound::Offset(upper)) if !is_ordered(lower, upper) => {
-            Err(Error::new(5_339_900, format!("Lower bound must not exceed upper bound: {}", excerpt(spec))))
+            err!(5_339_900, "Lower bound must not exceed upper bound: {}", excerpt(spec))
         }
         _ => Ok(()),
     }
@@ -163,7 +163,7 @@ pub fn unit(name: &str) -> Result<Unit> {
 /// Parses both ends of a window. `read` converts the value of a constant expression.
 fn both<T>(spec: &Value, scope: &ParseScope, read: &dyn Fn(&Value) -> Result<T>) -> Result<[WindowBound<T>; 2]> {
     let Some([lower, upper]) = spec.as_array() else {
-        return Err(Error::new(9, format!("Window bounds must be a 2-element array: {}", excerpt(spec))));
+        return err!(9, "Window bounds must be a 2-element array: {}", excerpt(spec));
     };
     Ok([bound(lower, scope, read)?, bound(upper, scope, read)?])
 }

@@ -10,7 +10,7 @@ use crate::model::object::Object;
 use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::{self, DeviationKind};
 use crate::pipeline::expression::expr::{self, Env, Expr, ParseScope};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole;
 
 /// A computed field: a function over a window.
@@ -190,7 +190,7 @@ fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
         && argument.get("sortBy").is_some_and(|sort| sort.as_object().is_none())
     {
         let found = argument.get("sortBy").map(Value::type_name).unwrap_or_default();
-        return Err(Error::new(10065, format!("invalid parameter: expected an object (sortBy), found {found}")));
+        return err!(10065, "invalid parameter: expected an object (sortBy), found {found}");
     }
     match accumulator::parse_argument(name, argument, scope) {
         Some(parsed) => Ok(WindowFunction::Accumulate(parsed?, count)),
@@ -202,7 +202,7 @@ pub(super) fn rank(call: &WindowCall, ranking: Ranking) -> Result<WindowFunction
     call.check_others(&[])?;
     match call.argument {
         Value::Object(object) if object.is_empty() => {}
-        _ => return Err(Error::new(5_371_603, format!("{} must be specified with '{{}}' as the value", call.name))),
+        _ => return err!(5_371_603, "{} must be specified with '{{}}' as the value", call.name),
     }
     if call.sorting.keys.len() != 1 {
         let text =

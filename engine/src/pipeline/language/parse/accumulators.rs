@@ -6,7 +6,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator;
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::ParseScope;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 
 /// Parses one field of the output and the accumulator that computes the field.
 pub fn field(name: &Arc<str>, spec: &Value, scope: &ParseScope) -> Result<(Arc<str>, Accumulator)> {
@@ -15,10 +15,10 @@ pub fn field(name: &Arc<str>, spec: &Value, scope: &ParseScope) -> Result<(Arc<s
 
 fn checked(name: &Arc<str>, spec: &Value, scope: &ParseScope) -> Result<(Arc<str>, Accumulator)> {
     if name.starts_with('$') {
-        return Err(Error::new(40236, format!("The field name '{name}' cannot be an operator name")));
+        return err!(40236, "The field name '{name}' cannot be an operator name");
     }
     if name.contains('.') {
-        return Err(Error::new(40235, format!("The field name '{name}' cannot contain '.'")));
+        return err!(40235, "The field name '{name}' cannot contain '.'");
     }
     Ok((name.clone(), accumulator::parse(name, spec, scope)?))
 }

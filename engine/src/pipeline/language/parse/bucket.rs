@@ -11,7 +11,7 @@ use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::language::ast::{Bucket, BucketAuto, Granularity};
 use crate::pipeline::language::granularity;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole_i32;
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
@@ -44,7 +44,7 @@ pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
                     format!("The $bucket 'output' field must be an object, but found type: {}", other.type_name());
                 return Err(Error::new(40196, text));
             }
-            (unknown, _) => return Err(Error::new(40197, format!("Unrecognized option to $bucket: {unknown}."))),
+            (unknown, _) => return err!(40197, "Unrecognized option to $bucket: {unknown}."),
         }
     }
     let (Some(by), Some(boundaries)) = (by, boundaries) else {
@@ -121,7 +121,7 @@ pub fn parse_auto(value: &Value, scope: &ParseScope) -> Result<BucketAuto> {
                 );
                 return Err(Error::new(40261, text));
             }
-            (unknown, _) => return Err(Error::new(40245, format!("Unrecognized option to $bucketAuto: {unknown}."))),
+            (unknown, _) => return err!(40245, "Unrecognized option to $bucketAuto: {unknown}."),
         }
     }
     let (Some(by), Some(buckets)) = (by, buckets) else {

@@ -5,7 +5,7 @@ use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Unit;
 use crate::pipeline::language::ast::{Densify, DensifyStep, Range};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
 
@@ -13,8 +13,7 @@ const NAME: &str = "$densify";
 
 pub fn parse(value: &Value) -> Result<Densify> {
     let Value::Object(object) = value else {
-        let found = value.type_name();
-        return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
+        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
     };
     check_names(NAME, object, &["field", "partitionByFields", "range"])?;
     let field = match object.get("field") {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::Pipeline;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::check_name;
 
 pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Vec<(Arc<str>, Pipeline)>> {
@@ -21,10 +21,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Vec<(
             return Err(Error::new(16412, "FieldPath field names may not contain '.'."));
         }
         let Value::Array(stages) = value else {
-            return Err(Error::new(
-                40170,
-                format!("arguments to $facet must be arrays, {name} is type {}", value.type_name()),
-            ));
+            return err!(40170, "arguments to $facet must be arrays, {name} is type {}", value.type_name());
         };
         facets.push((name.clone(), surroundings.pipeline(stages).map_err(|error| error.within(name.clone()))?));
     }

@@ -10,7 +10,7 @@ use crate::pipeline::expression::expr::{self, Expr, ParseScope};
 use crate::pipeline::expression::projection;
 use crate::pipeline::expression::window::{self, WindowOutput};
 use crate::pipeline::language::ast::Fill;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::FieldPath;
 
 const NAME: &str = "$fill";
@@ -25,8 +25,7 @@ enum FillMethod<'s> {
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Fill> {
     let Value::Object(object) = value else {
-        let found = value.type_name();
-        return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
+        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
     };
     check_names(NAME, object, &ARGUMENTS)?;
     let output = match object.get("output") {

@@ -7,15 +7,14 @@ use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::ParseScope;
 use crate::pipeline::language::ast::FoldOptions;
 use crate::pipeline::source::scan::AsOf;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole_double;
 
 const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<FoldOptions> {
     let Value::Object(object) = value else {
-        let found = value.type_name();
-        return Err(Error::new(14, format!("the $fold stage specification must be an object, found {found}")));
+        return err!(14, "the $fold stage specification must be an object, found {}", value.type_name());
     };
     let mut fold = FoldOptions::default();
     for (name, value) in object.iter() {
@@ -77,9 +76,6 @@ fn number(name: &str, value: &Value) -> Result<i64> {
 fn flag(name: &str, value: &Value) -> Result<bool> {
     match value {
         Value::Bool(flag) => Ok(*flag),
-        other => {
-            let found = excerpt(other);
-            Err(Error::new(14, format!("the '{name}' argument to $fold must be a boolean, found: {found}")))
-        }
+        other => err!(14, "the '{name}' argument to $fold must be a boolean, found: {}", excerpt(other)),
     }
 }

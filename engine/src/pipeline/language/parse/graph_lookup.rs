@@ -6,10 +6,10 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::language::ast::{GraphLookup, Pipeline, SubpipelineSource};
+use crate::pipeline::language::ast::{GraphLookup, GraphSearch, Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::language::rows::constants;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::QueryPath;
@@ -28,11 +28,7 @@ const ARGUMENTS: [&str; 9] = [
 
 pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<GraphLookup> {
     let Value::Object(object) = value else {
-        let found = value.type_name();
-        return Err(Error::new(
-            9,
-            format!("the $graphLookup stage specification must be an object, but found {found}"),
-        ));
+        return err!(9, "the $graphLookup stage specification must be an object, but found {}", value.type_name());
     };
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let error = Error::new(40104, format!("Unknown argument to $graphLookup: {unknown}")).within(unknown.clone());
@@ -56,8 +52,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
             return Err(Error::new(9, text));
         }
         (Some(other), _) => {
-            let found = other.type_name();
-            return Err(Error::new(9, format!("$graphLookup argument 'from' must be a string, is type {found}")));
+            return err!(9, "$graphLookup argument 'from' must be a string, is type {}", other.type_name());
         }
     };
     let max_depth = object.get("maxDepth").map(depth).transpose().map_err(|error| error.within("maxDepth"))?;
@@ -83,16 +78,16 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
     let restriction =
         restriction(object, &pipeline.last, surroundings).map_err(|error| error.within("restrictSearchWithMatch"))?;
     let connect_to = QueryPath::new(&connect_to.segments().join("."));
-    Ok(GraphLookup { from, start, connect_from, connect_to, target, max_depth, depth_field, restriction, pipeline })
+    let search = GraphSearch { start, connect_from, connect_to, target, max_depth, depth_field };
+    Ok(GraphLookup { from, search, restriction, pipeline })
 }
 
 fn depth(value: &Value) -> Result<u64> {
     if !value.is_number() {
-        let found = value.type_name();
-        return Err(Error::new(40100, format!("maxDepth must be numeric, found type: {found}")));
+        return err!(40100, "maxDepth must be numeric, found type: {}", value.type_name());
     }
     if value.as_f64().is_some_and(|depth| depth < 0.0) {
-        return Err(Error::new(40101, format!("maxDepth requires a nonnegative argument, found: {}", excerpt(value))));
+        return err!(40101, "maxDepth requires a nonnegative argument, found: {}", excerpt(value));
     }
     let number = whole(value).and_then(|depth| u64::try_from(depth).ok());
     number.ok_or_else(|| {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::set_window_fields::check_names;
 use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::ast::{Lookup, Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::QueryPath;
 
@@ -16,10 +17,7 @@ const ARGUMENTS: [&str; 6] = ["from", "localField", "foreignField", "as", "let",
 
 pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Lookup> {
     let Value::Object(object) = value else {
-        return Err(Error::new(
-            9,
-            format!("the $lookup stage specification must be an object, but found {}", value.type_name()),
-        ));
+        return err!(9, "the $lookup stage specification must be an object, but found {}", value.type_name());
     };
     let stages = match object.get("pipeline") {
         None | Some(Value::Null) => None,
@@ -35,11 +33,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Looku
             return Err(Error::new(9, text));
         }
     };
-    if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
-        let error = Error::new(40415, format!("BSON field '$lookup.{unknown}' is an unknown field."));
-        let error = error.within(unknown.clone());
-        return Err(error.suggesting(unknown, ARGUMENTS));
-    }
+    check_names("$lookup", object, &ARGUMENTS)?;
     let target = match object.get("as") {
         Some(Value::String(path)) => FieldPath::parse(path)?,
         Some(Value::Null) => return Err(Error::new(40414, "BSON field '$lookup.as' is missing but a required field")),
@@ -76,7 +70,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Looku
 /// Returns the source that a name in `from` or `coll` denotes.
 pub fn source(name: &str) -> Result<SubpipelineSource> {
     if name.is_empty() || name.starts_with('.') || name.contains('\0') {
-        return Err(Error::new(73, format!("Invalid namespace specified '{name}'")));
+        return err!(73, "Invalid namespace specified '{name}'");
     }
     Ok(if name == "$events" { SubpipelineSource::Events } else { SubpipelineSource::Type(name.into()) })
 }
@@ -121,10 +115,10 @@ fn check_variable(name: &str) -> Result<()> {
         return Err(Error::new(9, "empty variable names are not allowed"));
     };
     if first.is_ascii() && !first.is_ascii_lowercase() {
-        return Err(Error::new(9, format!("'{name}' starts with an invalid character for a user variable name")));
+        return err!(9, "'{name}' starts with an invalid character for a user variable name");
     }
     if let Some(wrong) = name.chars().find(|c| c.is_ascii() && !c.is_ascii_alphanumeric() && *c != '_') {
-        return Err(Error::new(9, format!("'{name}' contains an invalid character for a variable name: '{wrong}'")));
+        return err!(9, "'{name}' contains an invalid character for a variable name: '{wrong}'");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::{Follow, Pipeline};
 use crate::pipeline::language::rows::RowFields;
 use crate::pipeline::source::scan::EdgeScan;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::FieldPath;
 
 const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
@@ -70,10 +70,7 @@ fn depth(object: &Object) -> Result<u32> {
     let whole = written.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64);
     match whole.filter(|depth| (1..=MAX_DEPTH).contains(depth)) {
         Some(depth) => Ok(depth as u32),
-        None => Err(Error::new(
-            2,
-            format!("$lookup 'depth' must be an integer from 1 to {MAX_DEPTH}, found: {}", excerpt(written)),
-        )),
+        None => err!(2, "$lookup 'depth' must be an integer from 1 to {MAX_DEPTH}, found: {}", excerpt(written)),
     }
 }
 

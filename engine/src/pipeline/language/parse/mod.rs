@@ -35,7 +35,7 @@ use crate::pipeline::expression::expr::{self, ParseScope};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection;
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The maximum number of stages of a pipeline or sub-pipeline (MongoDB's own limit).
 const MAX_STAGES: usize = 1_000;
@@ -51,7 +51,7 @@ pub fn pipeline(spec: &Value, query: &Context) -> Result<Pipeline> {
 /// Parses the stages of a top-level pipeline or a sub-pipeline.
 fn sub_pipeline(stages: &[Value], surroundings: &PipelineSurroundings) -> Result<Pipeline> {
     if stages.len() > MAX_STAGES {
-        return Err(Error::new(7749501, format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
+        return err!(7749501, "Pipeline length must be no longer than {MAX_STAGES} stages");
     }
     let scope = surroundings.scope();
     let mut read = Vec::with_capacity(stages.len());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::stages::STAGES;
 use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The stages that are not allowed inside a `$facet` and in the sub-pipeline of a `$lookup` along edges. If a
 /// sub-pipeline inside a `$facet` has its own source of rows, as in a `$unionWith`, `$documents` and `$fold` are
@@ -32,14 +32,14 @@ const REFUSED_OVER_ROWS: [&str; 15] = [
 pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
     let nested = surroundings.within != ContainingStage::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
-        return Err(Error::new(73, format!("{name} must be run against the 'admin' database")));
+        return err!(73, "{name} must be run against the 'admin' database");
     }
     match (surroundings.within, name) {
         (ContainingStage::Lookup | ContainingStage::LookupEdges, "$out" | "$merge") => {
-            return Err(Error::new(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
+            return err!(51047, "{name} is not allowed within a $lookup's sub-pipeline");
         }
         (ContainingStage::UnionWith, "$out" | "$merge") => {
-            return Err(Error::new(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")));
+            return err!(31441, "{name} is not allowed within a $unionWith's sub-pipeline");
         }
         (
             ContainingStage::Request
@@ -52,13 +52,12 @@ pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
     }
     let is_refused = REFUSED_OVER_ROWS.contains(&name) || name == "$changeStream";
     if surroundings.within == ContainingStage::LookupEdges && is_refused {
-        let message = format!("{name} is not allowed within the sub-pipeline of a $lookup along edges");
-        return Err(Error::new(40600, message));
+        return err!(40600, "{name} is not allowed within the sub-pipeline of a $lookup along edges");
     }
     // A sub-pipeline of a stage inside a facet may have its own source of rows.
     let brings_rows = surroundings.within != ContainingStage::Facet && matches!(name, "$documents" | "$fold");
     if surroundings.facet && is_refused && !brings_rows {
-        return Err(Error::new(40600, format!("{name} is not allowed to be used within a $facet stage")));
+        return err!(40600, "{name} is not allowed to be used within a $facet stage");
     }
     Ok(())
 }

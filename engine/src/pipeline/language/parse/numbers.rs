@@ -3,7 +3,7 @@
 use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub fn limit(value: &Value) -> Result<u64> {
     match whole("$limit", 5107201, value)? {
@@ -22,7 +22,7 @@ pub fn sample(value: &Value) -> Result<u64> {
         return Err(Error::new(28745, "the $sample stage specification must be an object"));
     };
     if let Some(unknown) = object.keys().find(|name| &***name != "size") {
-        return Err(Error::new(28748, format!("unrecognized option to $sample: {unknown}")));
+        return err!(28748, "unrecognized option to $sample: {unknown}");
     }
     let size = object.get("size").ok_or_else(|| Error::new(28749, "$sample stage must specify a size"))?;
     let number = size.as_f64().ok_or_else(|| Error::new(28746, "size argument to $sample must be a number"))?;
@@ -34,9 +34,7 @@ pub fn sample(value: &Value) -> Result<u64> {
 }
 
 fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
-    let refuse = |reason: &str| {
-        Err(Error::new(code, format!("invalid argument to {stage} stage: {reason}: {stage}: {}", excerpt(value))))
-    };
+    let refuse = |reason: &str| err!(code, "invalid argument to {stage} stage: {reason}: {stage}: {}", excerpt(value));
     let number = match value {
         Value::Int(number) => *number,
         Value::Double(number) if !number.is_finite() => {

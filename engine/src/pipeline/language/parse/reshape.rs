@@ -5,7 +5,7 @@ use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::expression::projection;
 use crate::pipeline::expression::projection::Projection;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub fn unset(value: &Value) -> Result<Projection> {
     let paths = match value {
@@ -33,7 +33,7 @@ pub fn replace_root(value: &Value, scope: &ParseScope) -> Result<Expr> {
         return Err(Error::new(40229, text));
     };
     if let Some(unknown) = object.keys().find(|name| &***name != "newRoot") {
-        return Err(Error::new(40415, format!("BSON field '$replaceRoot.{unknown}' is an unknown field.")));
+        return err!(40415, "BSON field '$replaceRoot.{unknown}' is an unknown field.");
     }
     match object.get("newRoot") {
         Some(new_root) => expr::parse(new_root, scope),

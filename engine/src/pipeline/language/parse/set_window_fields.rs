@@ -8,7 +8,7 @@ use crate::pipeline::expression::expr::{self, Expr, ParseScope};
 use crate::pipeline::expression::projection;
 use crate::pipeline::expression::window::{self, WindowOrder, WindowOutput};
 use crate::pipeline::language::ast::{SortKey, Windows};
-use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 use crate::pipeline::value::path::FieldPath;
 
 const NAME: &str = "$setWindowFields";
@@ -16,8 +16,7 @@ const ARGUMENTS: [&str; 3] = ["partitionBy", "sortBy", "output"];
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Windows> {
     let Value::Object(object) = value else {
-        let found = value.type_name();
-        return Err(Error::new(9, format!("the {NAME} stage specification must be an object, found {found}")));
+        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
     };
     check_names(NAME, object, &ARGUMENTS)?;
     let partition = partition(object.get("partitionBy"), scope).map_err(|error| error.within("partitionBy"))?;

@@ -4,7 +4,7 @@ use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::SortKey;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::QueryPath;
 
@@ -32,7 +32,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
         // Only the integral part counts. The cast saturates at the limits of `i64`.
         Value::Double(number) => number.trunc() as i64,
         Value::Decimal(number) => decimal::whole(number.trunc()).unwrap_or(0),
-        _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {}", excerpt(value)))),
+        _ => return err!(15974, "Illegal key in $sort specification: {name}: {}", excerpt(value)),
     };
     if direction != 1 && direction != -1 {
         return Err(Error::new(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"));

@@ -8,7 +8,7 @@ use crate::pipeline::language::ast::Pipeline;
 use crate::pipeline::language::rows::constants::ConstantPlace;
 use crate::pipeline::language::rows::{RowFields, ValueKind};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 
 /// The maximum depth of nested sub-pipelines (MongoDB's own limit).
 const MAX_DEPTH: usize = 20;
@@ -85,10 +85,7 @@ impl<'q> PipelineSurroundings<'q> {
     /// are nested too deeply.
     pub fn inside(&self, within: ContainingStage, rows: RowFields) -> Result<PipelineSurroundings<'q>> {
         if self.depth >= MAX_DEPTH {
-            return Err(Error::new(
-                51,
-                format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
-            ));
+            return err!(51, "Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}");
         }
         let facet = self.facet || within == ContainingStage::Facet;
         Ok(PipelineSurroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })

@@ -5,7 +5,7 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::{Pipeline, SubpipelineSource};
 use crate::pipeline::language::rows::RowFields;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(SubpipelineSource, Pipeline)> {
     let object = match value {
@@ -32,9 +32,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(Subp
                 let text = format!("BSON field '$unionWith.{name}' is the wrong type '{}'", other.type_name());
                 return Err(Error::new(14, text));
             }
-            (unknown, _) => {
-                return Err(Error::new(40415, format!("BSON field '$unionWith.{unknown}' is an unknown field.")));
-            }
+            (unknown, _) => return err!(40415, "BSON field '$unionWith.{unknown}' is an unknown field."),
         }
     }
     if from.is_none() && !lookup::begins_with_documents(stages) {

@@ -2,7 +2,7 @@
 
 use crate::model::value::Value;
 use crate::pipeline::language::ast::Unwind;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::path::FieldPath;
 
 pub fn parse(value: &Value) -> Result<Unwind> {
@@ -34,9 +34,7 @@ pub fn parse(value: &Value) -> Result<Unwind> {
                         );
                         return Err(Error::new(28810, text));
                     }
-                    (unknown, _) => {
-                        return Err(Error::new(28811, format!("unrecognized option to $unwind stage: {unknown}")));
-                    }
+                    (unknown, _) => return err!(28811, "unrecognized option to $unwind stage: {unknown}"),
                 }
             }
         }

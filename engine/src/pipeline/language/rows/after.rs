@@ -65,11 +65,11 @@ impl RowFields {
             }
             Stage::GraphLookup(lookup) => {
                 let found = lookup.pipeline.last.clone();
-                let found = match &lookup.depth_field {
+                let found = match &lookup.search.depth_field {
                     Some(path) => found.with_path(path, ValueKind::Plain),
                     None => found,
                 };
-                self.with_path(&lookup.target, found.within())
+                self.with_path(&lookup.search.target, found.within())
             }
             Stage::Densify(_)
             | Stage::Sort(_)

@@ -28,8 +28,8 @@ impl RowFields {
             query.warn(warning);
         }
         if let Stage::GraphLookup(lookup) = stage {
-            let from = lookup.connect_from.segments().join(".");
-            for path in [&from, lookup.connect_to.text().as_ref()] {
+            let from = lookup.search.connect_from.segments().join(".");
+            for path in [&from, lookup.search.connect_to.text().as_ref()] {
                 if let Some(warning) = lookup.pipeline.last.warning(path, query) {
                     query.warn(warning);
                 }
@@ -73,7 +73,7 @@ fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
             let paths = std::iter::once(&densify.field).chain(&densify.partition);
             paths.for_each(|path| visit(&path.segments().join(".")));
         }
-        Stage::GraphLookup(lookup) => of_expr(&lookup.start, visit),
+        Stage::GraphLookup(lookup) => of_expr(&lookup.search.start, visit),
         Stage::Follow(follow) => visit(&follow.local.segments().join(".")),
         // The paths of `$redact` begin at the objects inside a row.
         Stage::Redact(_) => {}

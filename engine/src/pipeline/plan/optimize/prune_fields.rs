@@ -94,7 +94,7 @@ fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
                 windows.write.visit_paths(&mut |path| fields.add(path));
                 fields.add("_id");
             }
-            PlanStep::GraphLookup(lookup) => fields.add_inputs(&lookup.start),
+            PlanStep::GraphLookup(lookup) => fields.add_inputs(&lookup.search.start),
             // The added rows contain whole partition keys.
             PlanStep::Densify(densify) => {
                 let paths = std::iter::once(&densify.field).chain(&densify.partition);

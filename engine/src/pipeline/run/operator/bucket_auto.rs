@@ -6,7 +6,7 @@ use crate::pipeline::expression::input_value::InputValue;
 use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::Granularity;
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::sorting::sorted;
 
@@ -59,7 +59,7 @@ fn check_number(value: &Value) -> Result<()> {
         None => {
             let text =
                 "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: ";
-            Err(Error::new(40258, format!("{text}{}", value.type_name())))
+            err!(40258, "{text}{}", value.type_name())
         }
         Some(number) if number.is_nan() => Err(Error::new(
             40259,

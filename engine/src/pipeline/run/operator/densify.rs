@@ -9,7 +9,7 @@ use crate::pipeline::expression::expr::add_units;
 use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::{DensifyStep, Range};
 use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::{self, measure_all};
 use crate::pipeline::value::sorting::sorted;
 
@@ -164,8 +164,7 @@ impl DensifyOperator {
                 Err(Error::new(6_053_600, "Encountered numeric value in collection when step has a date unit."))
             }
             (other, _) => {
-                let found = other.type_name();
-                Err(Error::new(5_733_201, format!("Densify field type must be numeric or a date, but found {found}")))
+                err!(5_733_201, "Densify field type must be numeric or a date, but found {}", other.type_name())
             }
         }
     }

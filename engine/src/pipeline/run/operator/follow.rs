@@ -21,12 +21,9 @@ pub struct FollowOperator {
 impl Operator for FollowOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.map(move |row| {
-            let mut row = row?;
+            let row = row?;
             let reached = run.query.uncharged(|| self.reached(&row, run))?;
-            if let Value::Object(object) = &mut row {
-                nested_fields::set(Arc::make_mut(object), self.target.segments(), reached);
-            }
-            Ok(row)
+            Ok(nested_fields::with(row, self.target.segments(), reached))
         })))
     }
 }

@@ -1,29 +1,21 @@
 //! `$graphLookup`: adds to each row the rows that are reached by following equal values, nearest first.
 
-use std::sync::Arc;
-
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::lookup::add;
 use super::nested_fields;
-use crate::model::value::{Object, Value};
-use crate::pipeline::expression::expr::Expr;
+use crate::model::value::Value;
+use crate::pipeline::language::ast::GraphSearch;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext, collect};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::{expanded_bytes, measure, measure_all, own_bytes};
-use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, QueryPath};
 
 /// The operator of `$graphLookup`.
 pub struct GraphLookupOperator {
-    pub start: Expr,
-    pub connect_from: FieldPath,
-    pub connect_to: QueryPath,
-    pub target: FieldPath,
-    pub max_depth: Option<u64>,
-    pub depth_field: Option<FieldPath>,
+    pub search: GraphSearch,
     pub program: Program,
 }
 
@@ -45,20 +37,17 @@ impl Operator for GraphLookupOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         let mut searched: Option<SearchedRows> = None;
         Ok(Box::new(input.map(move |row| {
-            let mut row = row?;
+            let row = row?;
             let searched = match &mut searched {
                 Some(searched) => searched,
                 None => searched.insert(self.read(run)?),
             };
-            let start = run.query.uncharged(|| self.start.eval(&run.env(&row)))?;
+            let start = run.query.uncharged(|| self.search.start.eval(&run.env(&row)))?;
             let found = match start {
                 None => Value::from(Vec::new()),
                 Some(start) => self.found(start, searched, run)?,
             };
-            if let Value::Object(object) = &mut row {
-                nested_fields::set(Arc::make_mut(object), self.target.segments(), found);
-            }
-            Ok(row)
+            Ok(nested_fields::with(row, self.search.target.segments(), found))
         })))
     }
 }
@@ -72,7 +61,7 @@ impl GraphLookupOperator {
         for (row_index, row) in rows.iter().enumerate() {
             run.query.tick()?;
             run.query.charge(size_of::<Value>() + 2 * size_of::<usize>())?;
-            self.connect_to.any(row, Leaf::Expanded, &mut |value| {
+            self.search.connect_to.any(row, Leaf::Expanded, &mut |value| {
                 let Some(value) = value else { return Ok(false) };
                 measure(value, run.query)?;
                 add(&mut by_value, value.clone(), row_index, run.query)?;
@@ -86,7 +75,7 @@ impl GraphLookupOperator {
                 None => None,
             });
         }
-        let from = QueryPath::new(&self.connect_from.segments().join("."));
+        let from = QueryPath::new(&self.search.connect_from.segments().join("."));
         drop(by_id);
         Ok(SearchedRows { rows, by_value, first, from, known: FxHashMap::default(), known_bytes: 0 })
     }
@@ -125,7 +114,7 @@ impl GraphLookupOperator {
         };
         let mut found = Vec::new();
         let mut depth = 0u64;
-        while !values.is_empty() && self.max_depth.is_none_or(|max| depth <= max) {
+        while !values.is_empty() && self.search.max_depth.is_none_or(|max| depth <= max) {
             let mut level: Vec<usize> = Vec::new();
             for value in std::mem::take(&mut values) {
                 query.tick()?;
@@ -160,7 +149,7 @@ impl GraphLookupOperator {
 
     /// Returns the number of bytes of a found row that are not shared with the searched row.
     fn copied_bytes(&self, row: &Value) -> usize {
-        let Some(path) = &self.depth_field else { return 0 };
+        let Some(path) = &self.search.depth_field else { return 0 };
         let names = path.segments().iter();
         let objects = names.scan(Some(row), |object, name| {
             let at = (*object)?;
@@ -171,13 +160,9 @@ impl GraphLookupOperator {
     }
 
     fn with_depth(&self, row: &Value, depth: u64) -> Value {
-        let mut row = row.clone();
-        if let (Some(path), Value::Object(object)) = (&self.depth_field, &mut row) {
-            let depth = Value::Int(i64::try_from(depth).unwrap_or(i64::MAX));
-            let object: &mut Object = Arc::make_mut(object);
-            nested_fields::set(object, path.segments(), depth);
-        }
-        row
+        let Some(path) = &self.search.depth_field else { return row.clone() };
+        let depth = Value::Int(i64::try_from(depth).unwrap_or(i64::MAX));
+        nested_fields::with(row.clone(), path.segments(), depth)
     }
 }
 

@@ -52,7 +52,7 @@ impl Operator for LookupOperator {
             return Ok(Box::new(input.map(move |row| {
                 let row = row?;
                 let joined = run.query.uncharged(|| self.joined(&row, None, run))?;
-                Ok(self.with_joined(row, joined))
+                Ok(nested_fields::with(row, self.target.segments(), joined))
             })));
         }
         // The foreign side, and the number of bytes that the query is charged for the foreign side.
@@ -82,20 +82,12 @@ impl Operator for LookupOperator {
                     joined
                 }
             };
-            Ok(self.with_joined(row, joined))
+            Ok(nested_fields::with(row, self.target.segments(), joined))
         })))
     }
 }
 
 impl LookupOperator {
-    /// Returns the row with `joined`, the array of the matching foreign rows, at the path `as` of the stage.
-    fn with_joined(&self, mut row: Value, joined: Value) -> Value {
-        if let Value::Object(object) = &mut row {
-            nested_fields::set(Arc::make_mut(object), self.target.segments(), joined);
-        }
-        row
-    }
-
     /// Reads the input rows of the sub-pipeline and indexes their values, or returns a probe that finds the rows
     /// through a column.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {

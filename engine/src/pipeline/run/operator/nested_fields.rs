@@ -29,6 +29,14 @@ pub fn set(object: &mut Object, path: &[Arc<str>], value: Value) {
     }
 }
 
+/// Sets the value at the path of a row. Returns the row. A row that is not an object stays unchanged.
+pub fn with(mut row: Value, path: &[Arc<str>], value: Value) -> Value {
+    if let Value::Object(object) = &mut row {
+        set(Arc::make_mut(object), path, value);
+    }
+    row
+}
+
 /// Removes the field at the path.
 pub fn remove(object: &mut Object, path: &[Arc<str>]) {
     let Some((first, rest)) = path.split_first() else { return };

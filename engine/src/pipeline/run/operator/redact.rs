@@ -4,7 +4,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::memory::own_bytes;
 
 /// The operator of `$redact`.
@@ -46,7 +46,7 @@ impl RedactOperator {
                 let text = "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, \
                             and $$PRUNE, but returned";
                 let shown = decision.map_or_else(|| "nothing".to_owned(), |value| excerpt(&value));
-                Err(Error::new(17053, format!("{text} {shown}")))
+                err!(17053, "{text} {shown}")
             }
         }
     }

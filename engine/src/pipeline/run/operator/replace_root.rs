@@ -4,7 +4,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, RunContext};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::memory;
 
 /// The operator of `$replaceRoot`.
@@ -26,13 +26,12 @@ impl Operator for ReplaceRootOperator {
                         Some(value) => (excerpt(value), value.type_name()),
                         None => ("MISSING".to_owned(), "missing"),
                     };
-                    Err(Error::new(
+                    err!(
                         40228,
-                        format!(
-                            "'newRoot' expression must evaluate to an object, but resulting value was: {shown}. Type of \
-                             resulting value: '{kind}'. Input document: {}", excerpt(&row)
-                        ),
-                    ))
+                        "'newRoot' expression must evaluate to an object, but resulting value was: {shown}. Type of \
+                             resulting value: '{kind}'. Input document: {}",
+                        excerpt(&row)
+                    )
                 }
             }
         })))

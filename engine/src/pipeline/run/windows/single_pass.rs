@@ -8,7 +8,7 @@ use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::window::Ranking;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The window functions `$rank`, `$denseRank` and `$documentNumber`.
 pub struct Rank {
@@ -111,11 +111,7 @@ impl<'a> LinearFill<'a> {
             partition.run.query.tick()?;
             let value = self.column.get(row, partition)?.cloned().unwrap_or_default();
             if !value.is_number() && !value.is_null() {
-                let found = value.type_name();
-                return Err(Error::new(
-                    14,
-                    format!("Value to be filled must be numeric or nullish, but found {found}"),
-                ));
+                return err!(14, "Value to be filled must be numeric or nullish, but found {}", value.type_name());
             }
             let place = place(row, partition)?;
             check_next(places.last(), &place)?;
@@ -151,7 +147,7 @@ fn place(row: usize, partition: &WindowPartition) -> Result<Value> {
         Some(value) if value.is_number() => Ok(value),
         other => {
             let found = other.as_ref().map_or("missing", Value::type_name);
-            Err(Error::new(14, format!("Value of the sortBy field must be numeric or a date, but found {found}")))
+            err!(14, "Value of the sortBy field must be numeric or a date, but found {found}")
         }
     }
 }
@@ -163,7 +159,7 @@ fn check_next(last: Option<&Value>, place: &Value) -> Result<()> {
         }
         Some(last) if last.is_number() != place.is_number() => {
             let (last, place) = (last.type_name(), place.type_name());
-            Err(Error::new(14, format!("Conflicting sort value types, previous and current types are {last}, {place}")))
+            err!(14, "Conflicting sort value types, previous and current types are {last}, {place}")
         }
         _ => Ok(()),
     }

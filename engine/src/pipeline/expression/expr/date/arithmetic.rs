@@ -9,7 +9,7 @@ use super::super::{Answer, Env, NULL, some};
 use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit, zone};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole;
 
 pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -79,7 +79,7 @@ fn move_by(call: &OperatorCall, env: &Env, sign: i64) -> Answer {
         Value::String(_) => unit(call, 1, env)?,
         other => {
             let (name, found) = (call.name(), other.type_name());
-            return Err(Error::new(5_166_404, format!("{name} expects string defining the time unit, found: {found}")));
+            return err!(5_166_404, "{name} expects string defining the time unit, found: {found}");
         }
     };
     let Some(unit) = unit else { return NULL };
@@ -88,8 +88,7 @@ fn move_by(call: &OperatorCall, env: &Env, sign: i64) -> Answer {
         return NULL;
     }
     let Some(amount) = whole(&amount) else {
-        let name = call.name();
-        return Err(Error::new(5_166_405, format!("{name} expects integer amount of time units")));
+        return err!(5_166_405, "{} expects integer amount of time units", call.name());
     };
     let Some(zone) = zone(call, 3, env)? else { return NULL };
     some(Value::Date(add(ms, unit, amount.checked_mul(sign).ok_or_else(overflow)?, &zone)?))
@@ -187,10 +186,7 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
         ));
     };
     if size <= 0 {
-        return Err(Error::new(
-            5_439_018,
-            format!("$dateTrunc requires 'binSize' to be greater than 0, but got value {size}"),
-        ));
+        return err!(5_439_018, "$dateTrunc requires 'binSize' to be greater than 0, but got value {size}");
     }
     let Some(zone) = zone(call, 3, env)? else { return NULL };
     let Some(first_day) = start_of_week(call, 4, env)? else { return NULL };

@@ -12,7 +12,7 @@ pub(super) use super::super::unit::{Unit, overflow};
 use crate::model::date::{civil, ms_of};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// Evaluates an argument that is a date. Returns `None` if the argument is null or missing.
 pub(super) fn date(call: &OperatorCall, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {
@@ -38,10 +38,7 @@ pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
     match call.value(index, env)? {
         Value::Null => Ok(None),
         Value::String(name) => parse_zone(&name).map(Some),
-        other => {
-            let found = other.type_name();
-            Err(Error::new(40517, format!("timezone must evaluate to a string, found {found}")))
-        }
+        other => err!(40517, "timezone must evaluate to a string, found {}", other.type_name()),
     }
 }
 
@@ -131,10 +128,7 @@ pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
                 format!("{name} parameter 'unit' value parsing failed: unknown time unit value: {}", excerpt_of(text)),
             )),
         },
-        other => {
-            let found = other.type_name();
-            Err(Error::new(5_439_013, format!("{name} requires 'unit' to be a string, but got {found}")))
-        }
+        other => err!(5_439_013, "{name} requires 'unit' to be a string, but got {}", other.type_name()),
     }
 }
 
@@ -155,17 +149,12 @@ pub(super) fn start_of_week(call: &OperatorCall, index: usize, env: &Env) -> Res
             "friday" | "fri" => Ok(Some(Weekday::Friday)),
             "saturday" | "sat" => Ok(Some(Weekday::Saturday)),
             "sunday" | "sun" => Ok(Some(Weekday::Sunday)),
-            _ => Err(Error::new(
+            _ => err!(
                 9,
-                format!(
-                    "{name} parameter 'startOfWeek' value parsing failed: unknown day of week value: {}",
-                    excerpt_of(text)
-                ),
-            )),
+                "{name} parameter 'startOfWeek' value parsing failed: unknown day of week value: {}",
+                excerpt_of(text)
+            ),
         },
-        other => {
-            let found = other.type_name();
-            Err(Error::new(5_439_015, format!("{name} requires 'startOfWeek' to be a string, but got {found}")))
-        }
+        other => err!(5_439_015, "{name} requires 'startOfWeek' to be a string, but got {}", other.type_name()),
     }
 }

@@ -10,7 +10,7 @@ use super::parts::week;
 use super::{fields, text};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
-use crate::pipeline::value::error::{Error, PipelineErrorCode, Result};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 
 pub(in crate::pipeline::expression) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Parses a string as a date.
@@ -34,10 +34,7 @@ fn to_string(call: &OperatorCall, env: &Env) -> Answer {
     let format = match call.value(1, env)? {
         Value::String(format) => Some(format),
         Value::Null => None,
-        other => {
-            let found = other.type_name();
-            return Err(Error::new(18533, format!("$dateToString requires that 'format' be a string, found: {found}")));
-        }
+        other => return err!(18533, "$dateToString requires that 'format' be a string, found: {}", other.type_name()),
     };
     if let Some(format) = &format {
         check_format(format, "$dateToString")?;
@@ -64,11 +61,9 @@ fn check_format(format: &str, name: &str) -> Result<()> {
             continue;
         }
         match chars.next() {
-            None => return Err(Error::new(18535, format!("Unmatched '%' at end of format string in {name}"))),
+            None => return err!(18535, "Unmatched '%' at end of format string in {name}"),
             Some(known) if "bBdGHjLmMSuUVwYzZ%".contains(known) => {}
-            Some(stray) => {
-                return Err(Error::new(18536, format!("Invalid format character '%{stray}' in format string")));
-            }
+            Some(stray) => return err!(18536, "Invalid format character '%{stray}' in format string"),
         }
     }
     Ok(())
@@ -123,18 +118,13 @@ fn from_string(call: &OperatorCall, env: &Env) -> Answer {
         Value::String(format) => Some(format),
         Value::Null => None,
         other => {
-            let found = other.type_name();
-            return Err(Error::new(
-                40684,
-                format!("$dateFromString requires that 'format' be a string, found: {found}"),
-            ));
+            return err!(40684, "$dateFromString requires that 'format' be a string, found: {}", other.type_name());
         }
     };
     if let Some(format) = &format {
         check_format(format, "$dateFromString")?;
         if let Some(place) = format.find("%U").or_else(|| format.find("%w")) {
-            let specifier = &format[place..place + 2];
-            return Err(Error::new(18536, format!("Invalid format character '{specifier}' in format string")));
+            return err!(18536, "Invalid format character '{}' in format string", &format[place..place + 2]);
         }
     }
     let text = call.value(0, env)?;
@@ -155,13 +145,11 @@ fn from_string(call: &OperatorCall, env: &Env) -> Answer {
         }
         other => {
             let found = other.type_name();
-            Err(Error::new(
+            err!(
                 241,
-                format!(
-                    "$dateFromString requires that 'dateString' be a string, found: {found} with value {}",
-                    excerpt(other)
-                ),
-            ))
+                "$dateFromString requires that 'dateString' be a string, found: {found} with value {}",
+                excerpt(other)
+            )
         }
     };
     match parsed {

@@ -11,7 +11,7 @@ use super::super::{Answer, Env, NULL, ParseScope, parse, some};
 use super::calendar::{LocalTime, date, instant, local, overflow, zone};
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::number::whole;
 
 /// The arguments of an operator that reads one part of a date.
@@ -84,11 +84,7 @@ fn parse_part(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
         Value::Array(items) => match items.as_slice() {
             [one] => Ok(vec![Some(parse(one, scope)?)].into()),
             items => {
-                let given = items.len();
-                Err(Error::new(
-                    40536,
-                    format!("date parts accept exactly one argument if given an array, but was given {given}"),
-                ))
+                err!(40536, "date parts accept exactly one argument if given an array, but was given {}", items.len())
             }
         },
         alone => Ok(vec![Some(parse(alone, scope)?)].into()),
@@ -117,10 +113,7 @@ fn to_parts(call: &OperatorCall, env: &Env) -> Answer {
         Some(Value::Bool(flag)) => flag,
         None if !call.has_argument(2) => false,
         None | Some(Value::Null) => return NULL,
-        Some(other) => {
-            let found = other.type_name();
-            return Err(Error::new(40521, format!("iso8601 must evaluate to a bool, found {found}")));
-        }
+        Some(other) => return err!(40521, "iso8601 must evaluate to a bool, found {}", other.type_name()),
     };
     let Some(zone) = zone(call, 1, env)? else { return NULL };
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
@@ -191,10 +184,7 @@ fn from_parts(call: &OperatorCall, env: &Env) -> Answer {
     if !(1..=9999).contains(&first) {
         let name = if is_iso { "isoWeekYear" } else { "year" };
         let code = if is_iso { 31095 } else { 40523 };
-        return Err(Error::new(
-            code,
-            format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {first}"),
-        ));
+        return err!(code, "'{name}' must evaluate to an integer in the range 1 to 9999, found {first}");
     }
     let day = if is_iso {
         let start = ISOWeekDate::new(first as i16, 1, Weekday::Monday).map_err(|_| overflow())?;
@@ -224,10 +214,7 @@ fn read_part(call: &OperatorCall, index: usize, name: &str, default: i64, env: &
     }
     let Some(number) = whole(&value) else {
         let found = value.type_name();
-        return Err(Error::new(
-            40515,
-            format!("'{name}' must evaluate to an integer, found {found} with value {}", excerpt(&value)),
-        ));
+        return err!(40515, "'{name}' must evaluate to an integer, found {found} with value {}", excerpt(&value));
     };
     let is_year = matches!(name, "year" | "isoWeekYear");
     let is_small = matches!(name, "month" | "day" | "isoWeek" | "isoDayOfWeek" | "hour" | "minute");
