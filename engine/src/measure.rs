@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_of_open_tasks_and_every_consumer_has_a_metric_series_from_the_start() {
+    fn every_consumer_and_every_status_of_open_tasks_has_a_metric_series_from_the_start() {
         let statuses: Vec<_> = Backlog::statuses().map(|status| status.name()).collect();
         let initial: Vec<_> = metric::TASKS_OPEN.initial.iter().flat_map(|values| values.iter().copied()).collect();
         assert_eq!(statuses, initial);

@@ -51,7 +51,7 @@ fn event(number: usize) -> Value {
     })
 }
 
-/// Runs the operation of one of many concurrent clients, and checks the response. `number` selects the operation.
+/// Performs one operation of a client, and checks the response. `number` selects the client and the operation.
 async fn act(number: usize, writers: &[Key], reader: &Key) {
     let key = &writers[number % writers.len()];
     let actor = format!("key:{}", key.id);

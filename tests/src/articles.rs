@@ -42,7 +42,7 @@ impl Article {
 /// Articles by id.
 pub type Articles = BTreeMap<String, Article>;
 
-/// Returns the handbook. Its articles use every supported form of link to one another.
+/// Returns the handbook. The links between its articles have every supported form.
 pub fn handbook() -> Articles {
     let file = std::fs::File::open(root().join("tests/articles/handbook.ndjson")).expect("the handbook");
     read(std::io::BufReader::new(file))

@@ -93,7 +93,7 @@ impl FixedClock {
         self.drawn.load(Ordering::SeqCst)
     }
 
-    /// Continues the sequence of random values after this many values.
+    /// Sets the number of random values that count as drawn. The sequence of values continues after this number.
     pub fn set_drawn(&self, drawn: u64) {
         self.drawn.store(drawn, Ordering::SeqCst);
     }
@@ -149,8 +149,7 @@ impl Clock for FixedClock {
         self.stopwatch_us.fetch_add(self.haste_us.load(Ordering::SeqCst), Ordering::SeqCst)
     }
 
-    /// Returns bytes that contain the number of the call. Ids and the visible parts of keys show the bytes with the
-    /// number.
+    /// Returns bytes that contain the number of the call. Ids and the visible parts of keys contain the number as well.
     fn random(&self) -> [u8; 32] {
         let number = self.drawn.fetch_add(1, Ordering::SeqCst) + 1;
         let mut bytes = [0; 32];
@@ -161,8 +160,8 @@ impl Clock for FixedClock {
         bytes
     }
 
-    /// Returns the same number for each call, so that the same pipelines draw the same random numbers. Counts as a call
-    /// of `random`.
+    /// Returns the same number for each call, so that a pipeline draws the same random numbers in every run. Counts as
+    /// a call of `random`.
     fn random_u64(&self) -> u64 {
         self.random();
         1 << 48

@@ -8,8 +8,8 @@ use foldwork_engine::{Engine, EngineSettings, Plugins, Store};
 
 use crate::handles::{Handles, enter};
 
-/// The time limit of pipelines, in milliseconds. The engine has the system's clock, and a busy machine may suspend the
-/// tests for seconds.
+/// The time limit of pipelines, in milliseconds. The limit is long, because the engine has the system's clock, and a
+/// busy machine may suspend the tests for seconds.
 const PIPELINE_MS: u64 = 600_000;
 
 /// Opens an engine over a store. Several engines can share one store through clones of its handle.

@@ -28,8 +28,8 @@ const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
 /// The first line of a file whose server has an archive of backups.
 const BACKUP: &str = "# backup\n";
-/// The key of the files of plugins that a step writes. The server of a scenario with this key loads copies of the
-/// plugins, so that the original files do not change.
+/// The YAML field with the plugin files that a step writes. If a scenario contains this field, its server loads copies
+/// of the plugins, so that the original files do not change.
 const FILES: &str = "\nfiles:";
 /// The request id of every request whose step sets no `x-request-id` header.
 const REQUEST_ID: &str = "request-of-a-test";
@@ -72,10 +72,11 @@ pub struct Exchange {
     /// The name of the step.
     pub name: String,
     pub method: String,
-    /// The path without the query. A target that is a saved URL is replaced by the path of the URL. Other placeholders
-    /// are not replaced.
+    /// The path of the request, without the query. If the step requests a saved URL, this is the path of the URL.
+    /// Placeholders inside a path are not replaced.
     pub path: String,
-    /// The JSON body of the request. Placeholders are replaced if the file shows the values that earlier steps saved.
+    /// The JSON body of the request. Placeholders are replaced if the earlier responses in the file show all of their
+    /// values.
     pub body: Option<Value>,
     pub status: String,
     /// The whole JSON of the response, or `None` if only parts are shown.
@@ -150,7 +151,7 @@ fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
 }
 
 /// Runs a file against a new server and returns the text that the file should contain. With `on_two`, runs the file
-/// against two servers on one store, each of which gets every other request.
+/// against two servers on one store, and sends the requests to the two servers in turn.
 pub async fn run(path: &Path, on_two: bool) -> anyhow::Result<String> {
     let text = read(path);
     let folder = tempfile::tempdir()?;

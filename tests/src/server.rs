@@ -61,8 +61,8 @@ fn engine_settings(config: &Config, servers: usize) -> EngineSettings {
     EngineSettings { pulse_ms: if servers > 1 { PULSE_MS } else { 2_000 }, ..config.engine() }
 }
 
-/// Returns the configuration without the default limit on wrong tokens of an address, because all requests of a test
-/// have one address.
+/// Returns the configuration without the default limit on wrong tokens per address, because all requests of a test come
+/// from one address.
 fn of_one_address(config: &Config) -> Config {
     let mut config = config.clone();
     if config.http.wrong_token_limit_per_minute == Config::default().http.wrong_token_limit_per_minute {
@@ -155,7 +155,7 @@ impl Setup {
         Server::start_on(&self.config, self.plugins()?, settings(), Arc::default(), 1).await
     }
 
-    /// Starts two servers on one store. Each gets every other request.
+    /// Starts two servers on one store. Requests are sent to the two servers in turn.
     pub async fn start_two(&self) -> anyhow::Result<Server> {
         let mut server = Server::start_on(&self.config, self.plugins()?, settings(), Arc::default(), 2).await?;
         server.add_peer(&self.config, self.plugins()?).await?;

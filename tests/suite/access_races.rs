@@ -117,7 +117,7 @@ async fn a_key_that_is_rotated_twice_concurrently_expires_at_the_earlier_time() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_that_must_keep_derived_keys_revokes_no_concurrently_derived_key() {
+async fn a_revocation_fails_if_a_key_is_derived_concurrently() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..8 {
@@ -243,7 +243,7 @@ async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspace
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invited_user_joins_only_by_accepting_and_an_invitation_is_accepted_once() {
+async fn an_invitation_takes_effect_once_and_only_when_the_user_accepts_it() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");

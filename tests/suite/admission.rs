@@ -43,7 +43,7 @@ async fn assert_rejected(response: Response) {
     assert_eq!(json_body(response).await["code"], "too_many_queries");
 }
 
-/// Starts a query of the owner that runs until the clock releases it.
+/// Starts a query of the owner, and waits until the clock blocks the query.
 async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
     server.clock.hold_next();
     let queried = server.clone();

@@ -188,7 +188,7 @@ async fn parked(workspace: &Handles) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_replay_loses_neither_facts_nor_steps() {
+async fn a_canceled_replay_loses_neither_facts_nor_steps() {
     const NOTES: usize = 700;
     let handle = Handle::new(Mode::Fail);
     let store = Store::connect("mem://").await.expect("a store");

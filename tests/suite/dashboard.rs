@@ -16,9 +16,10 @@ const MAX_REQUESTS: usize = 24;
 const MAX_FIRST_BYTES: usize = 60_000;
 /// The maximum total size of the dashboard's own files, in bytes.
 ///
-/// The design set 400,000 bytes. The limit is higher, because the server does not remove comments and types from the
-/// files, and because every screen also has an empty, a failed and an earlier state. [`MAX_FIRST_BYTES`] and
-/// [`MAX_SCREEN_BYTES`] limit the files that a user waits for: each screen is loaded when the screen is first opened.
+/// The design set a limit of 400,000 bytes. This limit is higher, because the server does not remove comments and types
+/// from the files, and because every screen also has a view for missing data, for a failure and for an earlier moment.
+/// [`MAX_FIRST_BYTES`] and [`MAX_SCREEN_BYTES`] limit the files that a user waits for: each screen is loaded when the
+/// screen is first opened.
 const MAX_OWN_BYTES: usize = 680_000;
 /// The maximum size of the modules that a screen imports statically, in bytes before compression. The modules that the
 /// page loads anyway and third-party scripts are not counted.
@@ -181,7 +182,7 @@ fn imports(name: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the paths of a module and of all modules that it imports, directly or through others.
+/// Returns the paths of a module and of all modules that it imports, directly or through other modules.
 fn loaded_with(module: &str, files: &BTreeMap<String, Vec<u8>>) -> BTreeSet<String> {
     let mut found = BTreeSet::from([module.to_owned()]);
     let mut open = vec![module.to_owned()];

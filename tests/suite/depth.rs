@@ -48,8 +48,8 @@ async fn rows(workspace: &Handles) -> Vec<String> {
     rows.iter().map(foldwork_engine::model::json::text).collect()
 }
 
-/// A plugin that derives facts and an event from an event, and delivers the output of a task. The event's payload and
-/// the task's metadata contain the numbers of levels.
+/// A plugin that returns nested values: facts about an event, a derived event, and the output of a task. The event's
+/// payload and the task's metadata set the numbers of levels of these values.
 struct Digger(PluginDescription);
 
 impl Digger {

@@ -9,7 +9,7 @@ use foldwork_engine::workspace::events::{EventLimit, LogFilter, ReadDirection};
 use foldwork_tests::handles::Handles;
 use foldwork_tests::server::Server;
 
-/// The number of events that the filter rejects: more than one page reads.
+/// The number of events that the filter rejects. This number exceeds the number of events that one page reads.
 const OTHER_EVENTS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {

@@ -289,7 +289,7 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
 }
 
 #[test]
-fn no_caller_gets_an_undocumented_status_or_data_of_another_workspace() {
+fn no_caller_gets_data_of_another_workspace_or_an_undocumented_status() {
     let supplement: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&supplement);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);

@@ -19,7 +19,7 @@ fn request(server: &Server, method: Method, path: &str, body: &str) -> Request {
         .body(Body::from_string(body.to_owned()))
 }
 
-/// Sends a request and drops it after this many polls, as the server does when a connection is reset.
+/// Sends a request, and drops its future after this many polls, as the server does when a connection is reset.
 async fn given_up(server: &Server, request: Request, polls: usize) {
     let mut answer = pin!(server.call(request));
     for _ in 0..polls {

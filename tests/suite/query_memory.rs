@@ -43,7 +43,7 @@ async fn events_held_by_a_query_count_against_its_memory() {
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
 }
 
-/// Starts a server with `count` states, each with a string and with a list that takes more memory than a row that
+/// Starts a server with `count` states. Each state has a string and a list. The list takes more memory than a row that
 /// refers to the list.
 async fn with_notes(count: usize) -> Handles {
     let workspace = with_memory_of_1_mib().await;
@@ -335,7 +335,7 @@ async fn a_row_passed_from_one_stage_to_the_next_counts_once_against_the_memory(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_memory_of_a_query_includes_rows_that_a_preview_shows_before_a_facet() {
+async fn rows_that_a_preview_shows_before_a_facet_count_against_the_memory_of_a_query() {
     let workspace = with_memory_of_1_mib().await;
     let set = json!({"$set": {"a": {"$range": [0, 12_000]}}});
     let facet = json!({"$facet": {"none": [{"$match": {"b": 1}}]}});

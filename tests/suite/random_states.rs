@@ -160,7 +160,7 @@ fn random_states_survive_a_restart() {
 
 /// Tests former bugs: a list of two dates and a sum beyond the range of numbers differed after a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn dates_in_lists_and_infinite_sums_survive_a_restart() {
+async fn infinite_sums_and_dates_in_lists_survive_a_restart() {
     let definition = r#"{"type_name": "thing", "fields": [{"name": "f0", "type": "date", "fold": "union"},
         {"name": "f1", "type": "number", "fold": "sum"}, {"name": "f2", "type": "date", "fold": "append"}]}"#;
     let event = |payload: [(&str, Value); 3]| NewEvent {

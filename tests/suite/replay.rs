@@ -99,7 +99,7 @@ async fn recorded_pipelines_match_except_for_known_differences() {
 }
 
 #[test]
-fn the_list_of_known_differences_is_in_order_with_a_reason_for_each() {
+fn every_known_difference_is_listed_in_order_with_a_reason() {
     let text = read(&list());
     let known: Vec<((String, usize), &str)> = text.lines().map(known).collect();
     let in_order = |pair: &[((String, usize), &str)]| pair[0].0 < pair[1].0;

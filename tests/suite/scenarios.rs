@@ -66,8 +66,8 @@ fn id_of(word: &str) -> Option<(String, &str)> {
     Some((id, "")).filter(|(id, _)| is_id(id))
 }
 
-/// Compares a file with the text that two servers returned. Two servers generate more ids, because a server retries a
-/// request that the other server has overtaken. Therefore ids are compared by their numbers.
+/// Compares a file with the text that two servers returned. Two servers generate more ids, because a server retries an
+/// append if the other server appended first. Therefore ids are compared by their numbers.
 fn compare_with_numbered_ids(path: &Path, text: &str) -> Result<(), String> {
     let (present, text) = (with_numbered_ids(&read(path)), with_numbered_ids(text));
     if present == text { Ok(()) } else { Err(format!("{} differs\n{}", path.display(), difference(&present, &text))) }

@@ -255,7 +255,7 @@ async fn an_eventually_consistent_read_does_not_refresh_from_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn types_presence_and_acknowledged_positions_of_agents_are_the_same_on_every_server() {
+async fn types_and_agents_are_the_same_on_every_server() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let new = NewAgent { name: "A".into(), ..NewAgent::default() };

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signature_is_valid_on_another_server_only_for_its_message_purpose_and_key() {
+    async fn another_server_accepts_a_signature_only_for_the_signed_message_and_purpose() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let signature = here.sign(Purpose::FileLink, b"a/b").await.expect("signed");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_signature_of_the_first_key_is_verified_right_after_a_lookup_of_an_unknown_key() {
+    async fn a_lookup_of_an_unknown_key_does_not_delay_the_use_of_the_first_key() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let unknown = Signature { key_id: "unknown".into(), mac: Vec::new() };

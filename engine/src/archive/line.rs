@@ -108,7 +108,7 @@ mod tests {
     use crate::model::value::Object;
 
     #[test]
-    fn events_and_definitions_survive_writing_and_reading_but_invalid_lines_are_rejected() {
+    fn only_valid_events_and_definitions_are_written_and_read_back() {
         let mut lines = Vec::new();
         let payload = Object::from_iter([("z", Value::from("line\nbreak")), ("a", Value::Int(i64::MAX))]);
         let event = Event { payload: Arc::new(payload), recorded_at: 7, ..Event::sample("a/1", "note.created", 3) };

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_unchanged_bytes_are_decrypted_and_only_with_their_key_and_name() {
+    fn a_change_of_the_bytes_the_key_or_the_name_prevents_decryption() {
         let key = || SealingKey::parse(&SealingKey::generate()).expect("a key");
         let (key, other) = (key(), key());
         let sealed = key.seal("a", b"secret".to_vec()).expect("sealed");

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_agents_that_left_are_listed_and_each_agent_once() {
+    fn each_agent_that_left_is_listed_once() {
         let event = |aggregate_type: &str, id: &str| {
             Arc::new(Event { aggregate_type: aggregate_type.into(), ..Event::sample(id, "any", 1) })
         };

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_the_digits_of_a_decimal_is_refused_unless_the_earlier_sum_is_a_double() {
+    fn a_sum_with_too_many_digits_for_a_decimal_is_refused() {
         let largest = Value::Decimal(decimal::parse("79228162514264337593543950335").expect("a decimal"));
         let is_refused = |before: &Value, added: &str| is_refused(FieldType::Decimal, before.clone(), added);
         assert!(is_refused(&largest, "1") && !is_refused(&largest, "0") && !is_refused(&largest, "-1"));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn field_and_event_type_names_from_clients_take_bounded_memory() {
+    fn names_of_fields_and_event_types_from_clients_take_bounded_memory() {
         let observed = ObservedSchema::default();
         let wide = |from: usize| (from..from + 3_000).map(|n| (format!("f{n}"), Value::Null)).collect::<Object>();
         for round in 0..3 {

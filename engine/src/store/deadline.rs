@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_statements_that_begin_after_their_deadline_are_written_by_a_second_attempt() {
+    async fn statements_that_begin_after_their_deadline_are_written_by_a_second_attempt() {
         let store = remote().await;
         let control = store.control().await.expect("a database");
         let in_use = async || {

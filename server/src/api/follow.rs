@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_sent_in_chunks_and_empty_pages_as_comments() {
+    fn messages_are_sent_in_chunks_and_an_empty_page_is_sent_as_a_comment() {
         let put = |length: &usize, chunk: &mut Vec<u8>| chunk.extend(std::iter::repeat_n(b'x', *length));
         let lengths = |page| chunks(page, put).map(|chunk| chunk.len()).collect::<Vec<_>>();
         assert_eq!(lengths(vec![10, 20, CHUNK, 30, 3 * CHUNK, 5]), [30 + CHUNK, 30 + 3 * CHUNK, 5]);

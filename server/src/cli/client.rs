@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_a_rejection_has_the_message_http_status_error_code_and_request_id() {
+    fn the_text_of_a_rejection_has_the_message_the_error_code_and_the_request_id() {
         let body = serde_json::json!({"error": "no such project", "code": "invalid", "request_id": "r-1"});
         let status = StatusCode::BAD_REQUEST;
         let refusal = ErrorReply { status, message: "no such project".into(), body, retry_after: None };

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_reports_the_expiry_of_the_old_key_and_the_keys_derived_from_the_new_key() {
+    fn a_rotation_reports_derived_keys_and_the_expiry_of_the_old_key() {
         let successor = json!({"id": "new", "name": "n", "scopes": ["api:read"]});
         let all = [
             json!({"id": "old", "name": "n", "expires_at": "2026-01-01T01:00:00.000Z"}),

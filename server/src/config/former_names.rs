@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_new_name_is_a_setting_and_no_former_name_is() {
+    fn new_names_are_settings_and_former_names_are_not_settings() {
         let shipped: toml::Table = toml::from_str(crate::config::DEFAULTS).expect("the shipped configuration");
         let shipped = toml::Value::Table(shipped);
         let is_setting = |path: String| path.split('.').try_fold(&shipped, |table, name| table.get(name)).is_some();

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_be_comma_separated_text_and_invalid_settings_are_rejected() {
+    fn the_plugins_section_accepts_comma_separated_lists_and_rejects_invalid_settings() {
         let plugins = parsed("enabled = \"linker, trait_router\"").expect("settings");
         assert_eq!(plugins.enabled, ["linker", "trait_router"]);
         let refused = parsed("wach = true").expect_err("refused").to_string();

@@ -315,7 +315,8 @@ fn lines(rows: &[&Row], columns: &[Column], cells: &[Vec<String>], range: Range<
     std::iter::once(head).chain(rows.iter().zip(cells).map(line)).collect()
 }
 
-/// Returns the cell that every version of the table must have, or `None` if only the file determines the cell.
+/// Returns the required text of a cell, which an update of the file must not change, or `None` if an update may change
+/// the cell.
 fn expected(row: &Row, column: &Column) -> Option<&'static str> {
     let is_final = matches!(column.name, "approve" | "edit" | "reject");
     let is_of_others = !row.by_agent || row.agent == HELPER;
@@ -331,7 +332,7 @@ fn expected(row: &Row, column: &Column) -> Option<&'static str> {
     })
 }
 
-/// Returns the differences from the cells that every version of the table must have.
+/// Returns a message for each cell that does not have its required text.
 fn differences(rows: &[&Row], columns: &[Column], cells: &[Vec<String>]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (row, cells) in rows.iter().zip(cells) {

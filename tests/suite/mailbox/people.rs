@@ -33,7 +33,8 @@ pub fn other_session(name: &str) -> String {
     signed_with(SECRET, &claims)
 }
 
-/// Creates a key with a key or a token. `more` contains further fields of the request.
+/// Creates a key with a request that has `bearer`, a key or a token, as its credential. `more` contains further fields
+/// of the request.
 pub async fn key_of(server: &Server, workspace: &str, bearer: &str, more: &Value) -> Made {
     let mut body = json!({"name": "a key", "scopes": ["api:read", "api:write"]});
     for (name, value) in more.as_object().expect("fields") {

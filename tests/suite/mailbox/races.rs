@@ -27,7 +27,7 @@ use strum::VariantArray;
 
 use super::board::{AGENTS, DRAFTER, HELPER};
 
-/// The number of races on one server, and again on two servers.
+/// The number of races of each test on one server. Each test then runs as many races on two servers.
 const ROUNDS: usize = 200;
 const LEASE_S: i64 = 10;
 

@@ -149,7 +149,8 @@ async fn check(
         }));
 }
 
-/// Returns the expected result if the error response differs, or if the rejected request changed the task.
+/// Checks a request that must be rejected. Returns a description of the expected result if the error response is wrong,
+/// or if the request changed the task.
 fn refused_otherwise(
     row: &str,
     people: &BTreeMap<String, String>,
@@ -261,7 +262,8 @@ async fn tasks_of_a_disabled_agent_match_the_table() {
     all_well(failures);
 }
 
-/// A plugin that does the work of an agent. The plugin returns the output of a table column when the test allows it.
+/// A plugin that does the work of an agent. When the test allows the plugin to finish, the plugin delivers, declines
+/// or fails.
 struct Slow {
     about: PluginDescription,
     answer: String,

@@ -32,7 +32,7 @@ const MAX_EVENTS: usize = 1_000;
 #[derive(Debug, Clone)]
 enum Step {
     Append(Vec<Change>),
-    /// After this step, the field `n` of deals contains the greatest value of all events.
+    /// Redefines the type of deals. The field `n` then has the fold `max`.
     KeepGreatest,
 }
 

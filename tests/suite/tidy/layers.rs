@@ -88,7 +88,7 @@ impl Sources {
         (0..=path.len()).rev().map(|len| &path[..len]).find(|module| self.files.contains_key(*module))
     }
 
-    /// Returns the other modules that a file refers to, each with the line.
+    /// Returns the modules that a file refers to, without the file's own module, each with the line of the reference.
     fn named<'s>(&'s self, source: &'s Source) -> impl Iterator<Item = (usize, &'s [String])> {
         let paths = source.imports.paths.iter();
         let modules = paths.filter_map(|(line, path)| Some((*line, self.module(path)?)));

@@ -181,7 +181,8 @@ impl Inventory {
     }
 
     /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. Files other
-    /// than `config.toml` have sections as well, so the parts of a section may be any words.
+    /// than `config.toml` have sections as well, so a section that is not in `config.toml` exists if its parts are
+    /// words of the sources.
     fn has_setting(&self, text: &str) -> bool {
         let Some((section, key)) = text.split_once(']') else { return true };
         let is_section = section.split('.').all(|part| is_lower(part) || part.contains('-'));

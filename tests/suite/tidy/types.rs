@@ -1,5 +1,5 @@
 //! Tests the names of types. The name of a type must be a noun, which names the thing, and not a participle, which only
-//! names what happened to the thing. A word of the project's glossary names one type.
+//! names what happened to the thing. Each word of the glossary that the test lists is the name of exactly one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

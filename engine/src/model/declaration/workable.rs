@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exports_may_contain_names_and_options_that_cannot_work() {
+    fn names_and_options_that_cannot_work_are_accepted_only_from_exports() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_value_loses_its_written_number_and_a_removal_discards_all_written_numbers() {
+    fn a_replacement_discards_one_written_number_and_a_removal_discards_all() {
         let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
         object.insert("a", 1.5);
         object.insert("c", 2);

@@ -108,7 +108,7 @@ mod tests {
     use crate::pipeline::{Table, prepare};
 
     #[test]
-    fn every_example_except_that_of_fold_contains_its_name_and_returns_its_result() {
+    fn every_example_that_needs_no_log_returns_its_documented_result() {
         let elapsed = || 0;
         let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 64 << 20);
         query.user = Object::from_iter([("id", "someone")]).into();

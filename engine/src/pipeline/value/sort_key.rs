@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_as_the_id_conflicts_with_another_array_only_if_the_client_sorts_by_the_id() {
+    fn two_arrays_in_a_sort_conflict_only_if_the_client_sorts_by_both() {
         let row = r#"{"_id": [4, 3], "tags": ["y", "x"]}"#;
         let order = SortOrder::then_by_id([("tags", true)]);
         assert_eq!(read(&order, row).expect("a key"), [r#""y""#, "3"]);

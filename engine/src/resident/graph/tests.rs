@@ -91,7 +91,7 @@ fn an_edge_is_open_while_its_target_exists() {
 }
 
 #[test]
-fn an_edge_names_its_target_by_id_label_or_field() {
+fn an_edge_names_its_target_by_an_id_a_label_or_a_field() {
     let mut articles = Articles::default();
     let desired = [
         link(Target::Id("b".into())),

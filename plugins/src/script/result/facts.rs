@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_as_the_field_value_of_a_target_is_converted_to_text() {
+    fn a_number_that_identifies_a_target_is_converted_to_text() {
         let json = r#"{"edges": [{"kind": "a", "to_field": {"field": "number", "value": 1234}}]}"#;
         let facts = read(&of_json(json), "article").expect("facts");
         assert_eq!(facts.edges[0].to, Target::Field("number".into(), "1234".into()));

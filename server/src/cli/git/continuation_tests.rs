@@ -270,7 +270,7 @@ fn a_slug_that_another_article_releases_is_assigned_in_the_same_commit() {
 }
 
 #[test]
-fn a_slug_of_a_removed_file_is_assigned_to_the_file_that_waits_for_it() {
+fn the_slug_of_a_removed_file_is_assigned_to_a_file_that_waits_for_the_slug() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let (one, other) = (b"---\nslug: latest\n---\nOne.\n", b"---\nslug: latest\n---\nSomething else.\n");
     let first = scratch.commit_on(None, &[], 0, &[("a.md", one), ("b.md", other)]);

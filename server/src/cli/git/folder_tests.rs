@@ -152,7 +152,7 @@ async fn an_import_of_an_emptied_folder_is_rejected_without_the_replace_option()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_folder_at_the_path_of_a_moved_folder_is_imported_into_the_same_project() {
+async fn a_moved_folder_and_a_new_folder_at_the_old_path_can_share_a_project() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     served.import(&docs(parent.path(), "work")).await;
     fs::rename(parent.path().join("work"), parent.path().join("moved")).expect("moved");
