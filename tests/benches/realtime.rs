@@ -29,7 +29,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// The duration of one rate measurement.
 const MEASURED_TIME: Duration = Duration::from_secs(3);
-/// The minimum fraction of the rate that remains with idle sockets.
+/// The minimum rate with idle sockets, as a fraction of the rate without sockets.
 const MIN_IDLE_RATE_RATIO: f64 = 0.9;
 /// The number of aggregates that get appends.
 const ARTICLES: u64 = 1_000;

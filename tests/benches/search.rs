@@ -24,7 +24,7 @@ const SYLLABLES: [&str; 24] = [
 /// The number of different words. The number is small, so that many labels are similar.
 const WORDS: usize = 20_000;
 
-/// Of this many labels, one is Chinese and one is Hindi, on average.
+/// The number of labels among which, on average, one is Chinese and one is Hindi.
 const OTHER_SCRIPTS: usize = 10;
 /// The number of different characters in Chinese labels.
 const HAN: usize = 3_000;

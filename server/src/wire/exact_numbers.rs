@@ -20,8 +20,8 @@ struct EventTexts<'t> {
     events: Option<Vec<EventTexts<'t>>>,
 }
 
-/// Adds texts of numbers in a request to the events that were parsed from the request: the texts of the numbers that no
-/// value of the engine represents exactly.
+/// Adds the texts of numbers to the events that were parsed from a request, for the numbers that no value of the engine
+/// represents exactly. `text` is the body of the request.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

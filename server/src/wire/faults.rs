@@ -105,7 +105,7 @@ impl FaultSearch {
     }
 }
 
-/// Returns the error message for a value that has none of these types, or that the schema does not allow.
+/// Returns the error message for a value that has none of the types in `types`, or that the schema does not allow.
 fn unfit(value: &Value, schema: &MetaSchema, types: &[&str]) -> Option<String> {
     if types.contains(&"") {
         return None;

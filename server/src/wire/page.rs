@@ -162,8 +162,8 @@ fn seal(list: &str, position: u64) -> [u8; SEAL_BYTES] {
 
 /// Returns an opaque cursor for a position in a list.
 ///
-/// `list` consists of the names of the list and its filters as in the request, so a cursor stays valid when a type or a
-/// variant of the program gets another name.
+/// `list` consists of the names that requests use for the list and its filters, not of the names of Rust types and
+/// variants. Therefore a cursor stays valid when a type or a variant is renamed.
 pub fn cursor(list: &str, position: u64) -> String {
     let mut bytes = position.to_be_bytes().to_vec();
     bytes.extend(seal(list, position));

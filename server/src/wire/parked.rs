@@ -57,10 +57,9 @@ pub struct ReplayParked {
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
     group: Option<GroupName>,
-    /// The number of steps that must be selected. If another number is selected, the request fails with 409
-    /// `count_mismatch`.
+    /// The expected number of selected steps. If the number differs, the request fails with 409 `count_mismatch`.
     expected: Option<Whole>,
-    /// The `last` of an earlier response. Only steps after this step are selected.
+    /// The id in `last` of an earlier response. Only steps after the step with this id are selected.
     after: Option<String>,
     /// Whether to return only the number of selected steps, without a replay; the default is false.
     pub dry_run: Option<bool>,
@@ -77,8 +76,8 @@ pub struct DeleteParked {
     ids: Option<Vec<String>>,
     /// A group of `GET /parked/groups`.
     group: Option<GroupName>,
-    /// The number of steps that must be selected. If another number is selected, the request fails with 409
-    /// `count_mismatch`. Required without `ids`.
+    /// The expected number of selected steps. If the number differs, the request fails with 409 `count_mismatch`.
+    /// Required without `ids`.
     expected: Option<Whole>,
 }
 
@@ -137,7 +136,7 @@ shown! {
     /// The result of replaying parked steps.
     pub struct ReplayedBody from replayed: ReplayOutcome;
 
-    /// The number of steps that the request selects. If `more` is true, the request may select further steps.
+    /// The number of selected steps. If `more` is true, the actual number may be higher.
     selected: u64 = replayed.selected,
     /// The number of replayed steps that succeeded.
     done: u64 = replayed.done,

@@ -73,7 +73,7 @@ shown! {
     column: Option<u32> = failure.column,
 }
 
-/// The source of the version of a plugin that processes this workspace's events.
+/// The source of a plugin, in the version that processes this workspace's events.
 #[derive(Object, Serialize)]
 #[oai(rename = "PluginFiles")]
 pub struct SourceBody {

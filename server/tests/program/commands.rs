@@ -203,7 +203,7 @@ fn git(folder: &Path) {
     }
 }
 
-/// Returns the names of the commands without subcommands at or below `path`, as `--help` lists them.
+/// Returns the names of the commands at or below `path` that have no subcommands, according to `--help`.
 fn leaves(folder: &Path, path: &[&str]) -> Vec<String> {
     let arguments: Vec<&str> = path.iter().copied().chain(["--help"]).collect();
     let help = text(&output(&mut foldwork(folder, &arguments)).stdout);
@@ -263,7 +263,7 @@ fn fault(document: &Value, sent: &Sent) -> Option<String> {
     unknown_field(document, operation, sent).map(|field| format!("{line}: the body has an unknown field {field}"))
 }
 
-/// Returns a field of a JSON body that the schema of the operation does not have.
+/// Returns a field of a JSON body that the operation's schema does not declare, if any.
 fn unknown_field(document: &Value, operation: &Value, sent: &Sent) -> Option<String> {
     let Ok(Value::Object(body)) = serde_json::from_slice::<Value>(&sent.body) else { return None };
     let mut schema = &operation["requestBody"]["content"]["application/json"]["schema"];

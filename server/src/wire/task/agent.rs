@@ -101,8 +101,8 @@ pub struct CompleteTask {
     pub artifact: SentField<Option<AnyObject>>,
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     pub message: SentText,
-    /// `false` completes the task without a review by a person. Rejected with 409 `review_required` if the task has a
-    /// review (`metadata.review`, apart from `escalate`), or if its output has an effect.
+    /// `false` completes the task without a review by a person. If `metadata.review` contains a setting other than
+    /// `escalate`, or if the task's output has an effect, `false` is rejected with 409 `review_required`.
     pub review: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.

@@ -1,4 +1,5 @@
-//! The JSON of an effect, which is an event that an approval appends, in previews and in the response to the approval.
+//! The JSON of an effect in previews and in the response to an approval. An effect is an event that an approval
+//! appends.
 
 use foldwork_engine::model::task::view::{EffectView, StaleEffect};
 

@@ -216,8 +216,7 @@ pub struct ActOnTasks {
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
     pub filter: SentField<Option<AnyObject>>,
-    /// The number of tasks that the filter must match. If the filter matches another number, the request fails with
-    /// 409.
+    /// The expected number of tasks that match the filter. If the number differs, the request fails with 409.
     pub expected: SentField<Option<u64>>,
 }
 
