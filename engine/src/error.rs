@@ -6,7 +6,7 @@ pub use code::ErrorCode;
 
 use crate::metric;
 use crate::model::access::Scope;
-use crate::model::value::Object;
+use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 use crate::store;
 use crate::store::retry::MayConflict;
@@ -105,8 +105,7 @@ impl Error {
     /// Returns the error for a resource that does not exist. `what` is the kind of the resource.
     pub fn not_found(what: &str, id: &str) -> Error {
         // Ids are client input: the message shows at most 64 characters.
-        let shown: String = id.chars().take(64).collect();
-        Error::NotFound { what: format!("{what} '{shown}'") }
+        Error::NotFound { what: format!("{what} '{id:.64}'") }
     }
 
     /// Returns the error for a conflict.
@@ -122,29 +121,30 @@ impl Error {
 
     /// Returns the error for a stream that is not at the expected version. The error contains the current version.
     pub fn version_conflict(current_version: u64) -> Error {
-        let mut details = Object::new();
-        details.push("current_version", current_version as i64);
         let message = format!("the expected version does not match: the stream is at version {current_version}");
-        Error::conflict_with(ErrorCode::VersionConflict, message, details)
+        Error::conflict(ErrorCode::VersionConflict, message).with_detail("current_version", current_version as i64)
     }
 
     /// Returns the error for an event `<type>.created` on an aggregate that exists.
     pub fn aggregate_exists(id: &str, current_version: u64) -> Error {
-        let mut details = Object::new();
-        details.push("current_version", current_version as i64);
-        let shown: String = id.chars().take(64).collect();
         let message = format!(
-            "the aggregate '{shown}' already exists; use a verb other than created, or \"expected_version\": \"any\""
+            "the aggregate '{id:.64}' already exists; use a verb other than created, or \"expected_version\": \"any\""
         );
-        Error::conflict_with(ErrorCode::AggregateExists, message, details)
+        Error::conflict(ErrorCode::AggregateExists, message).with_detail("current_version", current_version as i64)
     }
 
     /// Returns the error for an event on a deleted aggregate, if the event does not restore the aggregate.
     pub fn aggregate_deleted(current_version: u64) -> Error {
-        let mut details = Object::new();
-        details.push("current_version", current_version as i64);
         let message = "the aggregate is deleted; only <type>.created or an event with \"restore\": true restores it";
-        Error::conflict_with(ErrorCode::AggregateDeleted, message, details)
+        Error::conflict(ErrorCode::AggregateDeleted, message).with_detail("current_version", current_version as i64)
+    }
+
+    /// Adds a field to the details of a conflict. Returns any other error unchanged.
+    pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Error {
+        if let Error::Conflict { details, .. } = &mut self {
+            details.push(name, value);
+        }
+        self
     }
 
     /// Rewrites an error about a single event as an error about the event with this index in a list. Errors about the

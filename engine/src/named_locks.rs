@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 /// The locks of all names that tasks hold or wait for.
@@ -23,19 +23,15 @@ pub struct NamedLock {
 impl NamedLocks {
     /// Waits until the name is free, then locks the name until the returned value is dropped.
     pub async fn lock(self: &Arc<Self>, key: &str) -> NamedLock {
-        let lock = self.under_way().entry(key.to_owned()).or_default().clone();
+        let lock = self.under_way.lock().entry(key.to_owned()).or_default().clone();
         let lock = lock.lock_owned().await;
         NamedLock { turns: self.clone(), key: key.to_owned(), lock: Some(lock) }
-    }
-
-    fn under_way(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
-        self.under_way.lock()
     }
 }
 
 impl Drop for NamedLock {
     fn drop(&mut self) {
-        let mut under_way = self.turns.under_way();
+        let mut under_way = self.turns.under_way.lock();
         self.lock = None;
         // A waiting task holds a clone of the lock. No task can clone the lock while `under_way` is locked.
         if under_way.get(&self.key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
@@ -57,8 +53,8 @@ mod tests {
         let mut waiting = std::pin::pin!(waiting);
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
         drop((first, other));
-        assert_eq!(turns.under_way().len(), 1);
+        assert_eq!(turns.under_way.lock().len(), 1);
         drop(waiting.await);
-        assert!(turns.under_way().is_empty());
+        assert!(turns.under_way.lock().is_empty());
     }
 }

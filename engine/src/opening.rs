@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::access::Access;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::Embed;
-use crate::model::pattern::Patterns;
 use crate::state::peers::Peers;
 use crate::state::releases::Releases;
 use crate::state::storage::SharedStorage;
@@ -23,13 +22,9 @@ use crate::workspace::runtime::Runtime;
 pub struct Opener {
     store: Store,
     access: Arc<Access>,
-    clock: Arc<dyn Clock>,
-    settings: Arc<EngineSettings>,
-    releases: Arc<Releases>,
-    patterns: Arc<Patterns>,
+    /// The environment that all workspaces share, without the embedding model.
+    environment: Environment,
     embed: OnceLock<Arc<dyn Embed>>,
-    storage: SharedStorage,
-    peers: Option<Arc<Peers>>,
     /// The ids of the workspaces whose last attempt to open failed.
     failed: Mutex<HashSet<Arc<str>>>,
 }
@@ -45,7 +40,8 @@ impl Opener {
     ) -> Opener {
         let storage = SharedStorage::new(store.blobs());
         let (patterns, embed, failed) = Default::default();
-        Opener { store, access, clock, settings, releases, patterns, embed, storage, peers, failed }
+        let environment = Environment { clock, settings, releases, patterns, embed: None, storage, peers };
+        Opener { store, access, environment, embed, failed }
     }
 
     /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
@@ -61,14 +57,14 @@ impl Opener {
 
     /// Returns the number of workspaces whose last attempt to open failed.
     pub fn failed(&self) -> usize {
-        self.failures().len()
+        self.failed.lock().len()
     }
 
     /// Opens a workspace. Fails with [`Error::NotFound`] if the workspace does not exist, and with
     /// [`Error::Unavailable`] for any other failure. The next request tries to open the workspace again.
     pub async fn open(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let opened = self.try_open(workspace_id).await;
-        let mut failed = self.failures();
+        let mut failed = self.failed.lock();
         match opened {
             Err(error) if !matches!(error, Error::NotFound { .. }) => {
                 tracing::error!(%error, cause = ?error, workspace = %workspace_id, "failed to load a workspace");
@@ -112,16 +108,16 @@ impl Opener {
 
     /// Returns the storage for the bytes of files.
     pub fn blobs(&self) -> &Arc<Blobs> {
-        &self.storage.blobs
+        &self.environment.storage.blobs
     }
 
     /// Deletes the database, the files and the reported progress of a removed workspace. The workspace must already be
     /// removed, so that no server opens the workspace again.
     pub async fn remove(&self, workspace_id: &Arc<str>) -> Result<()> {
         self.store.remove_workspace(workspace_id).await?;
-        self.storage.blobs.remove_all(workspace_id).await?;
+        self.blobs().remove_all(workspace_id).await?;
         self.forget_progress(workspace_id).await?;
-        self.failures().remove(workspace_id);
+        self.failed.lock().remove(workspace_id);
         Ok(())
     }
 
@@ -132,18 +128,6 @@ impl Opener {
 
     /// Returns the environment that all workspaces of the engine share.
     fn environment(&self) -> Environment {
-        Environment {
-            clock: self.clock.clone(),
-            settings: self.settings.clone(),
-            releases: self.releases.clone(),
-            patterns: self.patterns.clone(),
-            embed: self.embed.get().cloned(),
-            storage: self.storage.clone(),
-            peers: self.peers.clone(),
-        }
-    }
-
-    fn failures(&self) -> MutexGuard<'_, HashSet<Arc<str>>> {
-        self.failed.lock()
+        Environment { embed: self.embed.get().cloned(), ..self.environment.clone() }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use futures_util::future::join_all;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -64,7 +64,7 @@ impl Registry {
         F: Future<Output = Result<Arc<Runtime>>> + Send + 'static,
     {
         let slot = {
-            let mut entries = self.entries();
+            let mut entries = self.entries.lock();
             let fresh = || RegistryEntry { slot: WorkspaceSlot::after(watch::channel(true).1), last_used: now_ms };
             let entry = entries.entry(id.clone()).or_insert_with(fresh);
             entry.last_used = now_ms;
@@ -94,7 +94,7 @@ impl Registry {
 
     /// Returns the open workspaces, least recently used first.
     pub fn usage(&self) -> Vec<OpenWorkspace> {
-        let entries = self.entries();
+        let entries = self.entries.lock();
         let open = entries.iter().filter_map(|(id, entry)| {
             let state = entry.slot.runtime.get()?.state.clone();
             Some(OpenWorkspace { id: id.clone(), state, last_used: entry.last_used })
@@ -110,7 +110,7 @@ impl Registry {
     /// Later calls of [`Registry::enter`] wait until the workspace is closed, even if the caller does not await the
     /// returned task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let entry = entries.get_mut(id).filter(|entry| entry.last_used <= before)?;
         // A new user of the workspace needs the lock of `entries` to get the slot or the runtime.
         let is_used = Arc::strong_count(&entry.slot) > 1
@@ -131,7 +131,7 @@ impl Registry {
 
     /// Stops the runtime of a removed workspace, and removes its entry. The workspace must not be opened again.
     pub async fn remove(&self, id: &str) {
-        let Some(RegistryEntry { slot, .. }) = self.entries().remove(id) else { return };
+        let Some(RegistryEntry { slot, .. }) = self.entries.lock().remove(id) else { return };
         slot.predecessor_ended().await;
         // Waits until a running opening of the workspace has ended.
         let _opening = slot.opening.lock().await;
@@ -144,7 +144,7 @@ impl Registry {
     /// stopped.
     pub async fn stop_all(&self) {
         let mut stopping = Vec::new();
-        for entry in self.entries().values_mut() {
+        for entry in self.entries.lock().values_mut() {
             let (stopped, closed) = watch::channel(false);
             let slot = std::mem::replace(&mut entry.slot, WorkspaceSlot::after(closed));
             stopping.push(async move {
@@ -158,9 +158,5 @@ impl Registry {
             });
         }
         join_all(stopping).await;
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, RegistryEntry>> {
-        self.entries.lock()
     }
 }

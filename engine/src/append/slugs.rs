@@ -10,7 +10,7 @@ use crate::model::builtin::{AGENT, ARTICLE, PROJECT};
 use crate::model::event::{Event, NewEvent, SlugsInLog};
 use crate::model::id::AggregateId;
 use crate::model::slug::{self, SLUG};
-use crate::model::value::{Object, Value};
+use crate::model::value::Value;
 
 /// The types whose slugs are looked up.
 const TYPES: [&str; 3] = [ARTICLE, PROJECT, AGENT];
@@ -120,8 +120,7 @@ fn taken(other: &Aggregate, slug: &str, restores: bool) -> Error {
         true => format!("{article} now has the slug '{slug}'; restore the deleted article with another slug"),
         false => format!("{article} already has the slug '{slug}'"),
     };
-    let details = Object::from_iter([("aggregate_id", other.id.text())]);
-    Error::conflict_with(ErrorCode::SlugTaken, message, details)
+    Error::conflict(ErrorCode::SlugTaken, message).with_detail("aggregate_id", other.id.text())
 }
 
 impl View<'_> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::append::slugs::{ChangedSlugs, slug_of};
+use crate::error::{Error, ErrorCode, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
 use crate::model::definition::Definition;
@@ -34,6 +35,12 @@ impl<'a> View<'a> {
 
     pub fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.changed.get(id).cloned().or_else(|| self.state.folded.get(id))
+    }
+
+    /// Returns the aggregate with this type and id. Fails if there is none, or if the aggregate is deleted.
+    pub fn live(&self, aggregate_type: &str, id: &str) -> Result<Arc<Aggregate>> {
+        let found = self.aggregate(id).filter(|found| &*found.aggregate_type == aggregate_type && !found.deleted);
+        found.ok_or_else(|| Error::not_found(aggregate_type, id))
     }
 
     /// Sets the state of an aggregate after an event. Returns the state that an earlier event of the batch has set.
@@ -67,8 +74,20 @@ impl<'a> View<'a> {
         changed.cloned().or_else(resident)
     }
 
+    /// Fails with `code` if the workspace already has the number of aggregates of a type that the plan allows. `None`
+    /// means no limit. Scans all aggregates.
+    pub fn check_count(&self, aggregate_type: &str, most: Option<u64>, code: ErrorCode) -> Result<()> {
+        match most.filter(|most| self.count(aggregate_type) >= *most) {
+            Some(most) => {
+                let message = format!("the plan allows at most {most} {aggregate_type}s");
+                Err(Error::invalid_with_code(code, message))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Returns the number of aggregates of a type that are not deleted. Scans all aggregates.
-    pub fn count(&self, aggregate_type: &str) -> u64 {
+    fn count(&self, aggregate_type: &str) -> u64 {
         let is_one = |found: &&Arc<Aggregate>| &*found.aggregate_type == aggregate_type && !found.deleted;
         let snapshot = self.state.folded.snapshot();
         let resident = snapshot.iter().filter(is_one).filter(|found| !self.changed.contains_key(&found.id));

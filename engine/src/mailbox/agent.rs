@@ -3,12 +3,12 @@
 
 use super::artifacts::{may_replace_all, versions};
 use super::decision::{
-    add_deliverers, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution, signed,
-    state_conflict,
+    add_deliverers, advance, check_gets_work, conflict, event, find_expected, resolution, signed, state_conflict,
 };
 use super::limits::check_message;
 use crate::append::view::View;
 use crate::error::{Error, ErrorCode, Result};
+use crate::model::builtin::AGENT;
 use crate::model::date::format_date;
 use crate::model::event::{NewEvent, StreamExpectation};
 use crate::model::task::content::{ArtifactDraft, AuthorRole, Message, Stamp};
@@ -233,20 +233,14 @@ fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Resu
 
 fn not_holder(task: &Task<'_>, act: Act) -> Error {
     let message = if task.lease().is_some() { "another claim holds the task" } else { "no claim holds the task" };
-    let mut error = conflict(ErrorCode::NotLeaseHolder, message.into(), task, act);
-    if let Error::Conflict { details, .. } = &mut error {
-        details.push("claimed_by", task.text(field::CLAIMED_BY).map(Value::from));
-    }
-    error
+    let error = conflict(ErrorCode::NotLeaseHolder, message.into(), task, act);
+    error.with_detail("claimed_by", task.text(field::CLAIMED_BY).map(Value::from))
 }
 
 fn not_assignee(task: &Task<'_>, act: Act, message: &str) -> Error {
-    let mut error = conflict(ErrorCode::NotAssignee, message.to_owned(), task, act);
-    if let Error::Conflict { details, .. } = &mut error {
-        details.push("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
-        details.push("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
-    }
-    error
+    conflict(ErrorCode::NotAssignee, message.to_owned(), task, act)
+        .with_detail("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from))
+        .with_detail("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from))
 }
 
 fn claimed(
@@ -259,14 +253,14 @@ fn claimed(
 ) -> Result<Vec<NewEvent>> {
     let act = Act::Agent(Verb::Claim);
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
-    let agent = find_agent(view, agent_id)?;
+    let agent = view.live(AGENT, agent_id)?;
     check_claim(task, act, worker)?;
     if let Some(lease) = task.lease() {
         // If the same worker claims the task again, the claim only renews the lease, and a renewal is not an event.
         let is_same = lease.agent_id == agent_id && lease.instance == instance;
         return if is_same { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
-    find_enabled_agent(view, agent.id.as_str())?;
+    check_gets_work(view.plugins(), &agent)?;
     let next = advance(task, act, Circumstances::default())?;
     let is_assigned = task.text(field::ASSIGNEE_TYPE).is_some();
     if is_assigned && task.assigned_agent() != Some(agent_id) {
@@ -314,7 +308,7 @@ fn message_event(
         let fields = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
         return Ok(event(task, TaskEvent::Message, task.status(), Object::from_iter(fields)));
     };
-    find_agent(view, agent_id)?;
+    view.live(AGENT, agent_id)?;
     if holder(task).as_deref() != Some(agent_id) {
         let message = "the task is held by another agent, or is not assigned to the sending agent";
         return Err(not_assignee(task, act, message));

@@ -3,7 +3,7 @@
 
 use strum::VariantArray;
 
-use super::selection::{PATHS, TaskConditions, visit};
+use super::selection::{PATHS, TaskFilter, visit};
 use crate::model::aggregate::Aggregate;
 use crate::model::task::view::WaitingOn;
 use crate::model::task::{Status, Task};
@@ -26,7 +26,7 @@ impl Backlog {
         let paths: Vec<_> = PATHS.iter().collect();
         // Uses the columns only if they are already built. Otherwise, reads the states.
         let snapshot = folded.snapshot_with(if folded.has_columns(&paths) { &paths } else { &[] });
-        let open = TaskConditions { statuses: Some(Backlog::statuses().collect()), ..TaskConditions::default() };
+        let open = TaskFilter { statuses: Some(Backlog::statuses().collect()), ..TaskFilter::default() };
         let mut backlog = Backlog::default();
         visit(&snapshot, &open, |task| backlog.add(task));
         backlog

@@ -36,15 +36,9 @@ pub(super) fn check_version(task: &Aggregate, expected: StreamExpectation) -> Re
     if expected.allows(task.version) { Ok(()) } else { Err(Error::version_conflict(task.version)) }
 }
 
-/// Returns the agent's state at the log's end. Fails if no agent of the workspace has this id.
-pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
-    let agent = view.aggregate(id).filter(|found| &*found.aggregate_type == AGENT && !found.deleted);
-    agent.ok_or_else(|| Error::not_found("agent", id))
-}
-
 /// Returns the agent's state at the log's end. Fails if the agent gets no work.
 pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
-    let agent = find_agent(view, id)?;
+    let agent = view.live(AGENT, id)?;
     check_gets_work(view.plugins(), &agent)?;
     Ok(agent)
 }

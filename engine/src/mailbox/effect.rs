@@ -101,48 +101,33 @@ fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result
     checked.map_err(|error| refused(&error.to_string(), Vec::new()))
 }
 
-/// The agents that wrote the artifacts of a task. The events of effects name these agents.
-pub struct Authors<'a> {
-    /// The agent that wrote each artifact version, by the id of the version.
-    agents: FxHashMap<&'a str, &'a str>,
-}
-
-impl<'a> Authors<'a> {
-    /// Finds the authors of a task's artifacts and of the versions that an edit adds.
-    pub fn new(view: &View<'_>, task: &Task<'a>, edited: &'a [Object]) -> Authors<'a> {
-        let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
-        let mut agents: FxHashMap<&str, &str> = FxHashMap::default();
-        for artifact in task.artifacts().iter().filter_map(Value::as_object).chain(edited) {
-            let text = |name: &str| artifact.get(name).and_then(Value::as_str);
-            // If a person wrote the version, the agent that wrote the previous version is recorded.
-            let previous = || text("supersedes").and_then(|id| agents.get(id).copied());
-            if let (Some(id), Some(author)) = (text("id"), text("created_by").filter(is_agent).or_else(previous)) {
-                agents.insert(id, author);
-            }
+/// Returns the agents that wrote the artifacts of a task and the versions that an edit adds, by the id of the artifact
+/// version. If a person wrote the version, the agent is the agent of the previous version. The events of effects name
+/// these agents.
+pub fn authors<'a>(view: &View<'_>, task: &Task<'a>, edited: &'a [Object]) -> FxHashMap<&'a str, &'a str> {
+    let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
+    let mut agents: FxHashMap<&str, &str> = FxHashMap::default();
+    for artifact in task.artifacts().iter().filter_map(Value::as_object).chain(edited) {
+        let text = |name: &str| artifact.get(name).and_then(Value::as_str);
+        let previous = || text("supersedes").and_then(|id| agents.get(id).copied());
+        if let (Some(id), Some(author)) = (text("id"), text("created_by").filter(is_agent).or_else(previous)) {
+            agents.insert(id, author);
         }
-        Authors { agents }
     }
-
-    /// Returns the agent that wrote an artifact version. If a person wrote the version, returns the agent that wrote
-    /// the previous version.
-    pub fn of(&self, artifact_id: &str) -> Option<&'a str> {
-        self.agents.get(artifact_id).copied()
-    }
+    agents
 }
 
 fn stale(event: &NewEvent, read: u64, version: u64) -> Error {
-    let mut details = Object::from_iter([
-        ("aggregate_id", Value::from(event.aggregate_id.as_str())),
-        ("expected_version", Value::Int(read as i64)),
-        ("current_version", Value::Int(version as i64)),
-    ]);
-    details.push("artifact_id", event.metadata.get("artifact_id").cloned());
     let message = format!(
         "the effect of the task's output is based on version {read} of '{}', which is at version {version}; \
          \"accept_stale\": true approves the output anyway",
         event.aggregate_id
     );
-    Error::conflict_with(ErrorCode::Stale, message, details)
+    Error::conflict(ErrorCode::Stale, message)
+        .with_detail("aggregate_id", event.aggregate_id.as_str())
+        .with_detail("expected_version", read as i64)
+        .with_detail("current_version", version as i64)
+        .with_detail("artifact_id", event.metadata.get("artifact_id").cloned())
 }
 
 /// Returns the event of an effect. Fails if neither the effect nor its task names an aggregate, or if the aggregate's
@@ -194,25 +179,25 @@ pub fn explain(error: Error) -> Error {
             refused(&messages.join("; "), violations)
         }
         Error::Conflict { details, message, index: Some(1..), .. } => {
-            let mut error = refused(&message, Vec::new());
-            if let (Error::Conflict { details: kept, .. }, Some(holder)) = (&mut error, details.get("aggregate_id")) {
-                kept.push("aggregate_id", holder.clone());
+            let error = refused(&message, Vec::new());
+            match details.get("aggregate_id") {
+                Some(holder) => error.with_detail("aggregate_id", holder.clone()),
+                None => error,
             }
-            error
         }
         other => other,
     }
 }
 
 fn refused(why: &str, violations: Vec<Violation>) -> Error {
-    let mut details = Object::new();
-    if !violations.is_empty() {
-        let entries = violations.into_iter().map(|violation| {
-            let pointer = format!("/effect{}", violation.pointer);
-            Value::from(Object::from_iter([("pointer", pointer), ("message", violation.message)]))
-        });
-        details.push("details", entries.collect::<Vec<_>>());
-    }
     let message = format!("the effect of the task's output was rejected: {why}");
-    Error::conflict_with(ErrorCode::EffectRefused, message, details)
+    let error = Error::conflict(ErrorCode::EffectRefused, message);
+    if violations.is_empty() {
+        return error;
+    }
+    let entries = violations.into_iter().map(|violation| {
+        let pointer = format!("/effect{}", violation.pointer);
+        Value::from(Object::from_iter([("pointer", pointer), ("message", violation.message)]))
+    });
+    error.with_detail("details", entries.collect::<Vec<_>>())
 }

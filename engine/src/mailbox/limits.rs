@@ -56,13 +56,11 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
         "the approval would append {count} effects with {bytes} bytes; at most {MAX_EFFECTS} effects with \
          {MAX_EFFECT_BYTES} bytes are allowed; reject the task, and create several smaller tasks"
     );
-    let details = Object::from_iter([
-        ("effects", Value::from(count as i64)),
-        ("max_effects", (MAX_EFFECTS as i64).into()),
-        ("bytes", (bytes as i64).into()),
-        ("max_bytes", (MAX_EFFECT_BYTES as i64).into()),
-    ]);
-    Err(Error::conflict_with(ErrorCode::ApprovalTooLarge, message, details))
+    Err(Error::conflict(ErrorCode::ApprovalTooLarge, message)
+        .with_detail("effects", count as i64)
+        .with_detail("max_effects", MAX_EFFECTS as i64)
+        .with_detail("bytes", bytes as i64)
+        .with_detail("max_bytes", MAX_EFFECT_BYTES as i64))
 }
 
 /// Checks that the new versions of artifacts fit into their task. `task` is `None` if the task does not exist yet, and
@@ -104,12 +102,10 @@ fn check_limit(what: &'static str, count: usize, maximum: usize, instead: &str) 
         return Ok(());
     }
     let message = format!("the task would have {count} {what}; at most {maximum} are allowed; instead, {instead}");
-    let details = Object::from_iter([
-        ("limit", Value::from(what)),
-        ("count", (count as i64).into()),
-        ("maximum", (maximum as i64).into()),
-    ]);
-    Err(Error::conflict_with(ErrorCode::TaskFull, message, details))
+    Err(Error::conflict(ErrorCode::TaskFull, message)
+        .with_detail("limit", what)
+        .with_detail("count", count as i64)
+        .with_detail("maximum", maximum as i64))
 }
 
 #[cfg(test)]

@@ -83,9 +83,17 @@ pub fn decide(
     check_role(&task, command.action(), sender)?;
     check_deliverer(&task, command.action(), sender)?;
     let resolved = |name, text: &Option<String>| {
-        resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()))
+        let resolution = resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, text.as_deref()));
+        Object::from_iter([(field::RESOLUTION, resolution), (field::UNREAD, false.into())])
     };
     let done = |kind, fields: Object| vec![event(&task, kind, next, fields)];
+    let approved =
+        |kind, fields: Object, artifacts: &[&Object], accepted: ApprovalOverrides| -> Result<Vec<NewEvent>> {
+            superseded_output::check(&task, artifacts, accepted)?;
+            let mut events = done(kind, fields);
+            events.extend(effect::events(view, &task, artifacts, accepted.stale)?);
+            Ok(events)
+        };
     let noted = |kind, fields: Object, name: &str, text: Option<&str>| {
         let mut event = event(&task, kind, next, fields);
         text.into_iter().for_each(|text| event.metadata.push(name, text));
@@ -93,11 +101,7 @@ pub fn decide(
     };
     let events = match command {
         TaskCommand::Approve { comment, accepted } => {
-            superseded_output::check(&task, &task.current_artifacts(), *accepted)?;
-            let fields = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
-            let mut events = done(TaskEvent::Approved, Object::from_iter(fields));
-            events.extend(effect::events(view, &task, &task.current_artifacts(), accepted.stale)?);
-            events
+            approved(TaskEvent::Approved, resolved("comment", comment), &task.current_artifacts(), *accepted)?
         }
         TaskCommand::Edit { comment, accepted, .. } => {
             let Some(ArtifactEdit { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
@@ -105,21 +109,11 @@ pub fn decide(
                 return Err(artifacts_changed());
             }
             let kept: Vec<Value> = artifacts.iter().cloned().map(Value::from).collect();
-            let fields = [
-                (field::RESOLUTION, resolved("comment", comment)),
-                (field::UNREAD, false.into()),
-                (field::ARTIFACTS, kept.into()),
-            ];
-            let mut events = done(TaskEvent::Edited, Object::from_iter(fields));
-            let artifacts = artifacts_after(&task, artifacts);
-            superseded_output::check(&task, &artifacts, *accepted)?;
-            events.extend(effect::events(view, &task, &artifacts, accepted.stale)?);
-            events
+            let mut fields = resolved("comment", comment);
+            fields.push(field::ARTIFACTS, kept);
+            approved(TaskEvent::Edited, fields, &artifacts_after(&task, artifacts), *accepted)?
         }
-        TaskCommand::Reject { reason } => {
-            let fields = [(field::RESOLUTION, resolved("reason", reason)), (field::UNREAD, false.into())];
-            done(TaskEvent::Rejected, Object::from_iter(fields))
-        }
+        TaskCommand::Reject { reason } => done(TaskEvent::Rejected, resolved("reason", reason)),
         TaskCommand::Defer { until, reason } => {
             let mut fields = Object::from_iter([
                 (field::DEFERRED_UNTIL, Value::from(until.map(format_date))),
@@ -140,11 +134,10 @@ pub fn decide(
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {
             check_message(&task, message)?;
-            let fields = [
+            let mut fields = Object::from_iter([
                 (field::MESSAGES, Value::from(vec![message.entry(AuthorRole::User, stamp)])),
                 (field::UNREAD, true.into()),
-            ];
-            let mut fields = Object::from_iter(fields);
+            ]);
             let kind = match command {
                 TaskCommand::RequestChanges { .. } => {
                     fields.push(field::SUPERSEDED, task.artifacts().len() as i64);
@@ -180,18 +173,16 @@ pub fn decide(
         TaskCommand::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
     };
     let edited = prepared.edited.as_ref().map_or(&[][..], |edit| edit.artifacts.as_slice());
-    let authors = events.get(1).map(|_| effect::Authors::new(view, &task, edited));
+    let authors = events.get(1).map(|_| effect::authors(view, &task, edited));
     let author = |event: &NewEvent| {
         let artifact = event.metadata.get("artifact_id").and_then(Value::as_str)?;
-        authors.as_ref()?.of(artifact).map(str::to_owned)
+        authors.as_ref()?.get(artifact).copied()
     };
-    Ok(events.into_iter().map(|event| signed_by(event, author, stamp)).collect())
-}
-
-/// Adds the user and the key of the sender, and the agent that `author` returns, to the metadata of an event.
-fn signed_by(event: NewEvent, author: impl Fn(&NewEvent) -> Option<String>, stamp: &Stamp) -> NewEvent {
-    let agent_id = author(&event);
-    signed(event, stamp, agent_id.as_deref())
+    let sign = |event: NewEvent| {
+        let agent_id = author(&event);
+        signed(event, stamp, agent_id)
+    };
+    Ok(events.into_iter().map(sign).collect())
 }
 
 /// Returns whether a sender may take an action that the task's status and review allow.
@@ -280,12 +271,10 @@ fn effect_unchanged(name: &str, why: &EffectConflict) -> Error {
         "the effect of the artifact {name} {reason}, so the effect cannot be adapted to the edit; send the \
          artifact together with its effect"
     );
-    let mut details = Object::new();
-    if let EffectConflict::Several(pointers) = why {
-        let pointers = pointers.iter().map(|pointer| Value::from(format!("/effect/payload{pointer}")));
-        details.push("fields", pointers.collect::<Vec<_>>());
-    }
-    Error::conflict_with(ErrorCode::EffectUnchanged, message, details)
+    let error = Error::conflict(ErrorCode::EffectUnchanged, message);
+    let EffectConflict::Several(pointers) = why else { return error };
+    let pointers = pointers.iter().map(|pointer| Value::from(format!("/effect/payload{pointer}")));
+    error.with_detail("fields", pointers.collect::<Vec<_>>())
 }
 
 fn artifacts_changed() -> Error {
@@ -313,9 +302,7 @@ fn assigned(
     due_at: Option<i64>,
     next: Status,
 ) -> Result<Option<NewEvent>> {
-    if let Some(Assignee::Agent(id)) = assignee {
-        find_enabled_agent(view, id)?;
-    }
+    check_assignee(view, assignee)?;
     let (kind, id) = parts(assignee);
     let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
     let due_at = due_at.filter(|due_at| task.date(field::DUE_AT) != Some(*due_at));

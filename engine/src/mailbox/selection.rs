@@ -10,7 +10,7 @@ use crate::model::builtin::TASK;
 use crate::model::facts::Priority;
 use crate::model::task::record::field;
 use crate::model::task::view::WaitingOn;
-use crate::model::task::{Status, Task};
+use crate::model::task::{SourceType, Status, Task};
 use crate::pipeline::column::{CellKind, Cells, Column, Mask, SEGMENT, Segment, TextCode};
 use crate::resident::Snapshot;
 use crate::state::folded_states::FoldedStates;
@@ -22,24 +22,20 @@ pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     fields.into_iter().map(Arc::from).collect()
 });
 
-/// The conditions that select tasks. A task must meet all conditions.
+/// A filter for lists of tasks. A task must meet all conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct TaskConditions {
+pub struct TaskFilter {
     pub statuses: Option<Vec<Status>>,
-    /// The type of the assignee. `Some(None)` selects tasks without an assignee.
+    /// The type of the assignee. The outer `None` selects all tasks, the inner `None` tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
-    pub assignee_id: Option<Arc<str>>,
-    pub project_id: Option<Arc<str>>,
-    pub source_type: Option<Arc<str>>,
+    pub assignee_id: Option<String>,
+    /// The id or slug of a project. [`TaskFilter::admits`] expects the id.
+    pub project: Option<String>,
+    pub source_type: Option<SourceType>,
     pub unread: Option<bool>,
+    /// The party that must act next.
     pub waiting_on: Option<WaitingOn>,
     pub priorities: Option<Vec<Priority>>,
-}
-
-/// A page of tasks. `next` is the position before which the next page begins, or `None` on the last page.
-pub struct TaskSelection {
-    pub items: Vec<Arc<Aggregate>>,
-    pub next: Option<u64>,
 }
 
 /// The limits of a page of tasks.
@@ -73,11 +69,16 @@ pub fn prepare(folded: &FoldedStates) {
     }
 }
 
-/// Returns a page of the selected tasks whose first event is before a position, newest first. The page ends at the
-/// limit that is reached first. The first selected task is on the page even if the task is larger than the size limit.
-pub fn select(snapshot: &Snapshot, selection: &TaskConditions, before: u64, limit: TaskLimit) -> TaskSelection {
-    let mut selected = TaskSelection { items: Vec::new(), next: None };
-    let mut bytes = 0_usize;
+/// Returns a page of the selected tasks whose first event is before a position, newest first. Also returns the position
+/// before which the next page begins, or `None` on the last page. The page ends at the limit that is reached first. The
+/// first selected task is on the page even if the task is larger than the size limit.
+pub fn select(
+    snapshot: &Snapshot,
+    selection: &TaskFilter,
+    before: u64,
+    limit: TaskLimit,
+) -> (Vec<Arc<Aggregate>>, Option<u64>) {
+    let (mut selected, mut bytes): (Vec<Arc<Aggregate>>, usize) = (Vec::new(), 0);
     let end = snapshot.first_row_at(before);
     for segment in (0..end.div_ceil(SEGMENT)).rev() {
         let mask = selection.mask(snapshot, segment);
@@ -87,18 +88,18 @@ pub fn select(snapshot: &Snapshot, selection: &TaskConditions, before: u64, limi
                 continue;
             }
             bytes = bytes.saturating_add(limit.bytes_of(task));
-            if selected.items.len() == limit.tasks || (bytes > limit.bytes && !selected.items.is_empty()) {
-                selected.next = selected.items.last().map(|last| last.first_position);
-                return selected;
+            if selected.len() == limit.tasks || (bytes > limit.bytes && !selected.is_empty()) {
+                let next = selected.last().map(|last| last.first_position);
+                return (selected, next);
             }
-            selected.items.push(task.clone());
+            selected.push(task.clone());
         }
     }
-    selected
+    (selected, None)
 }
 
 /// Calls `visit` with each selected task.
-pub fn visit(snapshot: &Snapshot, selection: &TaskConditions, mut visit: impl FnMut(&Aggregate)) {
+pub fn visit(snapshot: &Snapshot, selection: &TaskFilter, mut visit: impl FnMut(&Aggregate)) {
     for segment in 0..snapshot.len().div_ceil(SEGMENT) {
         let mask = selection.mask(snapshot, segment);
         let tasks = mask.rows().filter_map(|row| snapshot.at(segment * SEGMENT + row as usize));
@@ -106,21 +107,19 @@ pub fn visit(snapshot: &Snapshot, selection: &TaskConditions, mut visit: impl Fn
     }
 }
 
-impl TaskConditions {
+impl TaskFilter {
     /// Returns whether an aggregate is a task that meets all conditions.
     pub fn admits(&self, aggregate: &Aggregate) -> bool {
         if &*aggregate.aggregate_type != TASK || aggregate.deleted {
             return false;
         }
         let task = Task::new(aggregate);
-        let matches = |expected: &Option<Arc<str>>, actual: Option<&str>| {
-            expected.as_ref().is_none_or(|expected| actual == Some(&**expected))
-        };
+        let matches = |expected: Option<&str>, actual: Option<&str>| expected.is_none() || expected == actual;
         self.statuses.as_ref().is_none_or(|statuses| statuses.contains(&task.status()))
             && self.assignee_type.is_none_or(|kind| task.text(field::ASSIGNEE_TYPE) == kind)
-            && matches(&self.assignee_id, task.text(field::ASSIGNEE_ID))
-            && matches(&self.project_id, aggregate.project_id.as_deref())
-            && matches(&self.source_type, task.text(field::SOURCE_TYPE))
+            && matches(self.assignee_id.as_deref(), task.text(field::ASSIGNEE_ID))
+            && matches(self.project.as_deref(), aggregate.project_id.as_deref())
+            && matches(self.source_type.map(SourceType::name), task.text(field::SOURCE_TYPE))
             && self.unread.is_none_or(|unread| task.is_unread() == unread)
             && self.waiting_on.is_none_or(|party| WaitingOn::of(&task) == party)
             && self.priorities.as_ref().is_none_or(|priorities| {
@@ -135,30 +134,23 @@ impl TaskConditions {
         let rows = snapshot.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
         let mut mask = Mask::all(rows);
         let Some(base) = snapshot.base() else { return mask };
-        let mut keep = |column: Option<&Column>, texts: &[&str]| {
-            if let Some(column) = column {
-                narrow(&mut mask, column, segment, texts);
-            }
-        };
-        keep(Some(&base.types), &[TASK]);
-        if let Some(project) = &self.project_id {
-            keep(Some(&base.projects), &[project]);
-        }
-        if let Some(Some(kind)) = self.assignee_type {
-            keep(snapshot.column(field::ASSIGNEE_TYPE), &[kind]);
-        }
-        if let Some(id) = &self.assignee_id {
-            keep(snapshot.column(field::ASSIGNEE_ID), &[id]);
-        }
-        if let Some(kind) = &self.source_type {
-            keep(snapshot.column(field::SOURCE_TYPE), &[kind]);
+        let selected_texts = [
+            (Some(&base.types), Some(TASK)),
+            (Some(&base.projects), self.project.as_deref()),
+            (snapshot.column(field::ASSIGNEE_TYPE), self.assignee_type.flatten()),
+            (snapshot.column(field::ASSIGNEE_ID), self.assignee_id.as_deref()),
+            (snapshot.column(field::SOURCE_TYPE), self.source_type.map(SourceType::name)),
+        ];
+        for (column, text) in selected_texts.into_iter().filter_map(|(column, text)| column.zip(text)) {
+            narrow(&mut mask, column, segment, &[text]);
         }
         // A task without a status is pending, and a task without a priority is normal. Rows without a value therefore
         // cannot be excluded if pending or normal tasks are selected.
-        if let Some(priorities) = self.priorities.as_ref().filter(|priorities| !priorities.contains(&Priority::Normal))
+        if let (Some(priorities), Some(column)) = (&self.priorities, snapshot.column(field::PRIORITY))
+            && !priorities.contains(&Priority::Normal)
         {
             let names: Vec<&str> = priorities.iter().map(|priority| priority.name()).collect();
-            keep(snapshot.column(field::PRIORITY), &names);
+            narrow(&mut mask, column, segment, &names);
         }
         if let (Some(statuses), Some(column)) = (&self.statuses, snapshot.column(field::STATUS)) {
             if statuses.contains(&Status::Pending) {

@@ -341,16 +341,11 @@ impl TimerLoop {
 
     /// Waits for the duration `wait`, if given. Otherwise waits until the time `next`, or forever without `next`.
     async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
-        if let Some(wait) = wait {
-            return tokio::time::sleep(wait).await;
+        match (wait, next) {
+            (Some(wait), _) => tokio::time::sleep(wait).await,
+            (None, Some(at)) => self.state.clock.wait_until(at).await,
+            (None, None) => std::future::pending().await,
         }
-        let due = async {
-            match next {
-                Some(at) => self.state.clock.wait_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        due.await;
     }
 }
 

@@ -21,7 +21,7 @@ use crate::model::facts::Assignee;
 use crate::model::fold::DELETED;
 use crate::model::id::{NAME_FORM, is_valid_name};
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, segment};
+use crate::model::violation::{Violations, segment};
 pub use crate::resident::workload::Workload;
 
 /// The maximum number of traits that an agent can subscribe to.
@@ -63,39 +63,37 @@ pub struct AgentView {
 impl AgentChange {
     /// Validates the change.
     fn check(&self) -> Result<()> {
-        let mut wrong: Vec<Violation> = Vec::new();
-        let mut refuse = |pointer: String, message: String| wrong.push(Violation { pointer, message });
+        let mut wrong = Violations::default();
         if let Some(name) = &self.name
             && !(1..=MAX_NAME).contains(&name.trim().chars().count())
         {
-            refuse("/name".into(), format!("expected 1 to {MAX_NAME} characters, not only white space"));
+            wrong.add("/name", format!("expected 1 to {MAX_NAME} characters, not only white space"));
         }
         if self.description.as_ref().is_some_and(|text| text.chars().count() > MAX_DESCRIPTION) {
-            refuse("/description".into(), format!("expected at most {MAX_DESCRIPTION} characters"));
+            wrong.add("/description", format!("expected at most {MAX_DESCRIPTION} characters"));
         }
         let traits = self.subscribed_traits.as_deref().unwrap_or_default();
         if traits.len() > MAX_TRAITS {
-            refuse("/subscribed_traits".into(), format!("expected at most {MAX_TRAITS} traits"));
+            wrong.add("/subscribed_traits", format!("expected at most {MAX_TRAITS} traits"));
         }
         for (index, name) in traits.iter().enumerate().take(MAX_TRAITS).filter(|(_, name)| !is_valid_name(name)) {
             let message = format!("'{name:.64}' is not a valid trait name: expected {NAME_FORM}");
-            refuse(format!("/subscribed_traits/{index}"), message);
+            wrong.add(format!("/subscribed_traits/{index}"), message);
         }
         if let Some(capabilities) = &self.capabilities {
             if capabilities.len() > MAX_CAPABILITIES {
-                refuse("/capabilities".into(), format!("expected at most {MAX_CAPABILITIES} capabilities"));
+                wrong.add("/capabilities", format!("expected at most {MAX_CAPABILITIES} capabilities"));
             }
             let not_said = capabilities.iter().filter(|(_, can)| !matches!(can, Value::Bool(_)));
             for (name, _) in not_said.take(MAX_CAPABILITIES) {
                 let shown: String = name.chars().take(64).collect();
-                refuse(format!("/capabilities/{}", segment(&shown)), "expected true or false".into());
+                wrong.add(format!("/capabilities/{}", segment(&shown)), "expected true or false");
             }
         }
         if self.successor.is_some() && self.is_disabled != Some(true) {
-            let message = "allowed only if the request sets `status` to `disabled`".into();
-            wrong.push(Violation { pointer: "/reassign_to".into(), message });
+            wrong.add("/reassign_to", "allowed only if the request sets `status` to `disabled`");
         }
-        if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
+        Ok(wrong.finish(())?)
     }
 
     /// Returns the fields of the state that the change sets.
@@ -132,16 +130,11 @@ impl Writer {
         let most = self.context.limits().await?.agents;
         let decide: Decide = Box::new(move |view: &View<'_>| {
             free_name(view, &payload, &id)?;
-            if let Some(most) = most
-                && view.count(AGENT) >= most
-            {
-                let message = format!("the plan allows at most {most} agents");
-                return Err(Error::invalid_with_code(ErrorCode::AgentLimitReached, message));
-            }
+            view.check_count(AGENT, most, ErrorCode::AgentLimitReached)?;
             Ok(vec![first_event(&id, AGENT, None, payload.clone())])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, request, given_bytes).await?;
+            let appended = operation.append(decide, request, given_bytes, None).await?;
             let (agent, repeated) = operation.context().created(&appended)?;
             Ok((operation.context().view(agent).await?, repeated))
         })
@@ -228,10 +221,8 @@ fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
 impl Reader {
     /// Returns the agent with this id.
     pub async fn agent(&self, id: &str) -> Result<AgentView> {
-        let state = self.context.state();
         self.context.refresh().await?;
-        let found = state.folded.get(id).filter(|found| agent::is_agent(found));
-        self.context.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
+        self.context.view(self.context.live(AGENT, id)?).await
     }
 
     /// Returns a page of agents, newest first. With `status`, returns only agents with this status.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::call_context::{CallContext, Changing, EVENT_BASE_BYTES, Operation};
+use super::call_context::{CallContext, Changing, Operation, event_of};
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
 use crate::append::request::{Append, Decide};
@@ -113,8 +113,7 @@ impl Writer {
             let event_type = format!("{}.{DELETED}", live.aggregate_type);
             Ok(vec![NewEvent { aggregate_id: id.clone(), event_type, expected, ..NewEvent::default() }])
         });
-        let append = Append::decided(self.context.actor(), decide);
-        let append = Append { managed: false, size_bytes: EVENT_BASE_BYTES, ..append };
+        let append = Append { managed: false, ..Append::decided(self.context.actor(), decide) };
         Operation::perform(self, |operation| async move { operation.appender().append(append).await.map(drop) }).await
     }
 }
@@ -134,22 +133,15 @@ impl Operation {
         let id = id.to_owned();
         let changed_id = id.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
-            let found = view.aggregate(&id).filter(|found| &*found.aggregate_type == aggregate_type && !found.deleted);
-            let found = found.ok_or_else(|| Error::not_found(aggregate_type, &id))?;
+            let found = view.live(aggregate_type, &id)?;
             if !expected.allows(found.version) {
                 return Err(Error::version_conflict(found.version));
             }
-            let event = |payload| NewEvent {
-                aggregate_id: id.clone(),
-                aggregate_type: aggregate_type.into(),
-                event_type: format!("{aggregate_type}.{verb}"),
-                payload,
-                ..NewEvent::default()
-            };
+            let event = |payload| event_of(&id, aggregate_type, verb, payload);
             Ok(payload(view, &found)?.into_iter().map(event).collect())
         });
         Operation::perform(handle, |operation| async move {
-            let appended = operation.append(decide, None, given_bytes).await?;
+            let appended = operation.append(decide, None, given_bytes, None).await?;
             let found = operation.state_after(&appended, &changed_id);
             found.ok_or_else(|| Error::not_found(aggregate_type, &changed_id))
         })

@@ -82,7 +82,7 @@ impl ContentReader {
     /// get the published revision.
     pub async fn article(&self, id: &str, requested: Perspective) -> Result<Arc<Aggregate>> {
         self.context.refresh().await?;
-        let article = self.context.live_article(id)?;
+        let article = self.context.live(ARTICLE, id)?;
         match self.shown(requested) {
             Perspective::Draft => Ok(article),
             Perspective::Published => {
@@ -166,7 +166,7 @@ impl Writer {
             Ok(vec![first_event(&id, ARTICLE, project_id.map(|id| id.to_string()), payload)])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, request, given_bytes).await?;
+            let appended = operation.append(decide, request, given_bytes, None).await?;
             operation.context().created(&appended)
         })
         .await
@@ -241,7 +241,7 @@ impl Writer {
     ) -> Result<Arc<Aggregate>> {
         // Another server may have created the article.
         self.context.state().refresh().await?;
-        self.context.live_article(id)?;
+        self.context.live(ARTICLE, id)?;
         let payload = move |_: &View<'_>, article: &Aggregate| payload(article);
         Operation::change(self, (ARTICLE, id), expected, verb, given_bytes, payload).await
     }
@@ -255,13 +255,6 @@ impl CallContext {
             return Ok(Some(article));
         }
         self.state().published(&article.id, version).await
-    }
-
-    fn live_article(&self, id: &str) -> Result<Arc<Aggregate>> {
-        let found = self.state().folded.get(id);
-        found
-            .filter(|found| &*found.aggregate_type == ARTICLE && !found.deleted)
-            .ok_or_else(|| Error::not_found("article", id))
     }
 }
 

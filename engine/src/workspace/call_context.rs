@@ -19,15 +19,11 @@ use crate::mailbox::leases::Renewals;
 use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{NewEvent, StreamExpectation};
-use crate::model::license::Activation;
 use crate::model::plan::PlanLimits;
 use crate::model::value::Object;
 use crate::named_locks::NamedLock;
 use crate::state::State;
 use crate::store::{self, Database};
-
-/// The approximate size of an event in bytes, without the data passed to its operation.
-pub(super) const EVENT_BASE_BYTES: usize = 1_024;
 
 /// A caller inside a workspace. The handles that grant rights are built on this context, which only reads.
 #[derive(Clone)]
@@ -62,33 +58,28 @@ impl CallContext {
 
     /// Reads the events that other servers have appended, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh(&self) -> Result<()> {
-        match self.consistency {
-            Consistency::Strong => self.state().refresh().await,
-            Consistency::Eventual => Ok(()),
-        }
+        if self.is_strong() { self.state().refresh().await } else { Ok(()) }
+    }
+
+    fn is_strong(&self) -> bool {
+        self.consistency == Consistency::Strong
     }
 
     /// Refreshes the presence of agents from the store, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh_presence(&self, now_ms: i64) -> Result<()> {
-        match self.consistency {
-            Consistency::Strong => self.state().presence.refresh(now_ms).await,
-            Consistency::Eventual => Ok(()),
-        }
+        if self.is_strong() { self.state().presence.refresh(now_ms).await } else { Ok(()) }
     }
 
     /// Refreshes the events and the graph from the store, if reads are strong. Does nothing if reads are eventual.
     pub(super) async fn refresh_graph(&self) -> Result<()> {
         self.refresh().await?;
-        match self.consistency {
-            Consistency::Strong => self.runtime.worker_slot.apply_newest_changes(self.state()).await,
-            Consistency::Eventual => Ok(()),
-        }
+        if self.is_strong() { self.runtime.worker_slot.apply_newest_changes(self.state()).await } else { Ok(()) }
     }
 
     /// Reads the versions of plugins that other servers have released, if reads are strong. If this read fails, the
     /// known versions stay. Does nothing if reads are eventual.
     pub(super) async fn refresh_versions(&self) {
-        if matches!(self.consistency, Consistency::Strong)
+        if self.is_strong()
             && let Err(error) = self.state().plugins.releases.refresh().await
         {
             let workspace = &self.state().record.id;
@@ -108,6 +99,13 @@ impl CallContext {
             head if position > head => Err(beyond(format!("position {position} is after the log's end, {head}"))),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the aggregate with this type and id. Fails if there is none, or if the aggregate is deleted.
+    pub(super) fn live(&self, aggregate_type: &str, id: &str) -> Result<Arc<Aggregate>> {
+        let found = self.state().folded.get(id);
+        let live = found.filter(|found| &*found.aggregate_type == aggregate_type && !found.deleted);
+        live.ok_or_else(|| Error::not_found(aggregate_type, id))
     }
 
     pub fn caller(&self) -> &Caller {
@@ -152,11 +150,6 @@ impl CallContext {
     /// Returns the limits of the workspace's plan.
     pub async fn limits(&self) -> Result<PlanLimits> {
         self.access.limits_of(&self.record().id).await
-    }
-
-    /// Returns the devices of the caller.
-    pub(super) async fn devices(&self) -> Result<Vec<Activation>> {
-        Ok(self.access.control().read_activations(&self.caller.user_id).await?.activations)
     }
 
     /// Registers the caller's right. The returned grant signals the end of the right.
@@ -239,16 +232,6 @@ impl Operation {
         &self.context.runtime.worker_slot
     }
 
-    /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
-    pub async fn append(
-        &self,
-        decide: Decide,
-        request: Option<IdempotentRequest>,
-        given_bytes: usize,
-    ) -> Result<AppendOutcome> {
-        self.append_with(decide, request, given_bytes, None).await
-    }
-
     /// Returns an aggregate in the state after the last of its events in `appended`, even if other operations have
     /// appended later events. If `appended` has no event of the aggregate, or repeats an earlier request, returns the
     /// current state.
@@ -257,17 +240,18 @@ impl Operation {
         own.cloned().or_else(|| self.state().folded.get(id))
     }
 
-    /// Appends like [`Operation::append`]. With `upload`, the event makes a file refer to this upload.
-    pub(super) async fn append_with(
+    /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
+    /// With `upload`, the event makes a file refer to this upload.
+    pub(super) async fn append(
         &self,
         decide: Decide,
         request: Option<IdempotentRequest>,
         given_bytes: usize,
         upload: Option<Arc<str>>,
     ) -> Result<AppendOutcome> {
-        let (event_ids, actor, size_bytes) = (Vec::new(), self.context.actor(), EVENT_BASE_BYTES + given_bytes);
-        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload, epoch: None };
-        self.appender().append(append).await
+        let decided = Append::decided(self.context.actor(), decide);
+        let size_bytes = decided.size_bytes + given_bytes;
+        self.appender().append(Append { request, size_bytes, upload, ..decided }).await
     }
 
     /// Waits for other requests with this idempotency key to end. Blocks later requests with the key until the returned
@@ -279,13 +263,16 @@ impl Operation {
 
 /// Returns the event that creates an aggregate. The append fails if the aggregate already exists.
 pub(super) fn first_event(id: &str, aggregate_type: &str, project: Option<String>, payload: Object) -> NewEvent {
+    NewEvent { project, expected: StreamExpectation::None, ..event_of(id, aggregate_type, "created", payload) }
+}
+
+/// Returns an event of an aggregate, with the type `<aggregate_type>.<verb>`.
+pub(super) fn event_of(id: &str, aggregate_type: &str, verb: &str, payload: Object) -> NewEvent {
     NewEvent {
         aggregate_id: id.to_owned(),
         aggregate_type: aggregate_type.into(),
-        event_type: format!("{aggregate_type}.created"),
-        project,
+        event_type: format!("{aggregate_type}.{verb}"),
         payload,
-        expected: StreamExpectation::None,
         ..NewEvent::default()
     }
 }

@@ -3,19 +3,15 @@
 
 use std::sync::Arc;
 
+use super::Page;
 use super::call_context::Operation;
 use super::responses::IdempotentRequest;
 use super::rights::{Administrator, ProfileReader};
 pub use crate::access::workspaces::{ListedUser, ListedWorkspace};
 use crate::error::Result;
 
-/// A page of a list that is ordered by ids.
-#[derive(Debug, Clone)]
-pub struct PageById<T> {
-    pub items: Vec<T>,
-    /// The id of the last item, if there is a next page.
-    pub next: Option<Arc<str>>,
-}
+/// A page of a list that is ordered by ids. The cursor is the id of the last item.
+pub type PageById<T> = Page<T, Arc<str>>;
 
 impl<T> PageById<T> {
     /// Creates a page of the first `limit` items. `items` contains one further item if there is a next page.
@@ -23,7 +19,7 @@ impl<T> PageById<T> {
         let has_next = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| has_next).map(id);
-        PageById { items, next }
+        Page { items, next }
     }
 }
 

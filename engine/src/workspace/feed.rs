@@ -93,9 +93,9 @@ impl Feed {
         self.concerned.mark_unchanged();
         let state = self.context.state().clone();
         self.context.refresh().await?;
-        let found = read(&state, self.agent.as_deref(), self.position).await?;
+        let (events, position) = read(&state, self.agent.as_deref(), self.position).await?;
         let (mut items, mut bytes) = (Vec::new(), 0);
-        for event in &found.events {
+        for event in &events {
             if items.len() >= limit.events || bytes >= limit.bytes {
                 return Ok(FeedBatch { items, position: self.position, more: true });
             }
@@ -110,7 +110,7 @@ impl Feed {
             }
             self.position = event.position;
         }
-        self.position = found.position;
+        self.position = position;
         Ok(FeedBatch { items, position: self.position, more: self.position < state.folded.position() })
     }
 
@@ -173,20 +173,15 @@ impl Feed {
     }
 }
 
-/// The events that may cause items, and the position up to which these events are complete.
-struct FeedCandidates {
-    events: Vec<Arc<Event>>,
-    position: u64,
-}
-
-/// Reads the next events after a position that may cause items, for one agent or for all agents.
-async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCandidates> {
+/// Reads the next events after a position that may cause items, for one agent or for all agents. Also returns the
+/// position up to which these events are complete.
+async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<(Vec<Arc<Event>>, u64)> {
     let head = state.folded.position();
     if after >= head {
-        return Ok(FeedCandidates { events: Vec::new(), position: after });
+        return Ok((Vec::new(), after));
     }
-    if let Some((events, position)) = state.folded.feeds.after(after, agent, POSITIONS_PER_PAGE) {
-        return Ok(FeedCandidates { events, position });
+    if let Some(found) = state.folded.feeds.after(after, agent, POSITIONS_PER_PAGE) {
+        return Ok(found);
     }
     // Events after `head` are not folded yet, so they are not delivered yet.
     let (mut refs, mut position) = match agent {
@@ -201,7 +196,7 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<FeedCand
         refs.truncate(EVENTS_PER_PAGE);
     }
     let events = state.db.read_event_refs(&refs, None).await?;
-    Ok(FeedCandidates { events: events.into_iter().map(Arc::new).collect(), position })
+    Ok((events.into_iter().map(Arc::new).collect(), position))
 }
 
 /// Scans the next part of the log. Returns the references to the events of tasks and agents, and the position up to

@@ -6,6 +6,7 @@ use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
+pub use crate::resident::graph::PastMoment as GraphMoment;
 use crate::resident::graph::{Kinds, Traversal};
 
 /// The maximum number of edges between a returned node and the requested node.
@@ -21,15 +22,6 @@ pub struct GraphNode {
     pub facts: Arc<EnrichmentFacts>,
     /// The number of edges between this node and the requested node.
     pub distance: u32,
-}
-
-/// A moment for which the graph is requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GraphMoment {
-    /// The moment after the event at this position of the log.
-    Position(u64),
-    /// The moment after the events that occurred up to this time, in milliseconds since the epoch.
-    Time(i64),
 }
 
 /// The neighborhood of an aggregate.
@@ -62,10 +54,9 @@ impl Reader {
         if let Some(GraphMoment::Position(position)) = then {
             self.context.check_position(position).await?;
         }
-        match then {
-            Some(_) if closed => Err(Error::invalid("`closed` cannot be combined with `at` or `position`")),
-            Some(then) => self.graph_then(id, walk, then).await,
-            None => self.graph_now(id, walk, closed.then_some(kinds)).await,
+        if closed && then.is_some() {
+            return Err(Error::invalid("`closed` cannot be combined with `at` or `position`"));
         }
+        self.neighborhood(id, walk, closed.then_some(kinds), then).await
     }
 }

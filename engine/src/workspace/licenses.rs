@@ -53,7 +53,7 @@ impl Unlocker {
 impl Reader {
     /// Returns the caller's devices, including revoked devices.
     pub async fn list_activations(&self) -> Result<Vec<Activation>> {
-        self.context.devices().await
+        Ok(self.context.access().control().read_activations(&self.context.caller().user_id).await?.activations)
     }
 }
 

@@ -7,10 +7,8 @@ use super::feed::Feed;
 use super::mailbox::work::check_instance;
 use super::rights::Listener;
 use crate::access::credential::ListenerCredential;
-use crate::access::grant::Grant;
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::leases::HeldClaims;
-use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
@@ -50,16 +48,6 @@ pub struct HeartbeatOutcome {
 }
 
 impl Listener {
-    /// Returns the record of the workspace.
-    pub fn record(&self) -> &WorkspaceRecord {
-        self.context.record()
-    }
-
-    /// Registers this right. The returned grant tells a long-running listener when the right ends.
-    pub fn grant(&self) -> Grant {
-        self.context.grant()
-    }
-
     /// Restricts the right to the agents and the actions that a credential covers.
     pub(crate) fn for_agents(self, listening: &ListenerCredential) -> Listener {
         Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }

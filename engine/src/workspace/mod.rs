@@ -66,10 +66,10 @@ pub use call_context::{Changing, Consistency};
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page<T> {
+pub struct Page<T, C = u64> {
     pub items: Vec<T>,
     /// The cursor of the next page, if there is a next page.
-    pub next: Option<u64>,
+    pub next: Option<C>,
 }
 
 /// The limits of a page. The page ends at the limit that is reached first, but has at least one item.

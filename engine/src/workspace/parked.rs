@@ -72,17 +72,16 @@ impl Writer {
 
     /// Replays the selected steps, oldest first, but at most [`MAX_REPLAYED`].
     pub async fn replay_selected(&self, selection: StepSelection) -> Result<ReplayOutcome> {
-        let mut selected = self.context.select_parked(&selection, MAX_REPLAYED).await?;
-        let (more, count) = (selected.count > selected.steps.len(), selected.count as u64);
-        let steps = std::mem::take(&mut selected.steps);
+        let (steps, count) = self.context.select_parked(&selection, MAX_REPLAYED).await?;
+        let more = count > steps.len();
         let replayed =
             Operation::perform(self, |operation| async move { replay_steps(&operation, steps).await }).await?;
-        Ok(ReplayOutcome { more, selected: count, ..replayed })
+        Ok(ReplayOutcome { more, selected: count as u64, ..replayed })
     }
 
     /// Counts the selected steps. Replays nothing.
     pub async fn count_selected(&self, selection: StepSelection) -> Result<ReplayOutcome> {
-        let count = self.context.select_parked(&selection, MAX_EXAMINED).await?.count;
+        let (_, count) = self.context.select_parked(&selection, MAX_EXAMINED).await?;
         Ok(ReplayOutcome { selected: count as u64, more: count > MAX_REPLAYED, ..ReplayOutcome::default() })
     }
 
@@ -95,8 +94,8 @@ impl Writer {
     /// Deletes the selected steps, but at most [`MAX_EXAMINED`], without replaying them. Returns the number of deleted
     /// steps.
     pub async fn delete_selected(&self, selection: StepSelection) -> Result<u64> {
-        let selected = self.context.select_parked(&selection, MAX_EXAMINED).await?;
-        let steps: Vec<StepId> = selected.steps.into_iter().map(|parked| parked.id).collect();
+        let (steps, _) = self.context.select_parked(&selection, MAX_EXAMINED).await?;
+        let steps: Vec<StepId> = steps.into_iter().map(|parked| parked.id).collect();
         let count = steps.len() as u64;
         Operation::perform(self, |operation| async move { delete_steps(&operation, &steps).await }).await?;
         Ok(count)

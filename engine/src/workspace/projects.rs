@@ -54,14 +54,7 @@ impl Writer {
                     format!("another project already has the slug '{slug}'"),
                 ));
             }
-            if let Some(most) = most
-                && view.count(PROJECT) >= most
-            {
-                return Err(Error::invalid_with_code(
-                    ErrorCode::ProjectLimitReached,
-                    format!("the plan allows at most {most} projects"),
-                ));
-            }
+            view.check_count(PROJECT, most, ErrorCode::ProjectLimitReached)?;
             let payload = object_of([
                 ("name", Some(Value::from(name.as_str()))),
                 ("slug", Some(Value::from(slug.as_str()))),
@@ -70,7 +63,7 @@ impl Writer {
             Ok(vec![first_event(&id, PROJECT, None, payload)])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, request, given_bytes).await?;
+            let appended = operation.append(decide, request, given_bytes, None).await?;
             operation.context().created(&appended)
         })
         .await

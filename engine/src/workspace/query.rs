@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use page::{Continuation, PageRequest, ResultRows};
 use reader::{QueryReader, StreamScan, project_of_slug};
+use states::{PastTable, ResidentTable, StateReader, StateSelection};
 
 use super::call_context::CallContext;
 use super::rights;
@@ -69,7 +70,7 @@ struct QueryCost {
 }
 
 /// The response to a query.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct QueryOutput {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
@@ -122,7 +123,7 @@ impl rights::Reader {
         if query.dry_run {
             warnings.extend_from_slice(prepared.warnings());
             let plan = Some(prepared.describe());
-            return Ok(QueryOutput { rows: Vec::new(), warnings, explain: None, plan, next: None, stages: None });
+            return Ok(QueryOutput { warnings, plan, ..QueryOutput::default() });
         }
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.context.snapshot_with(&paths).await?;
@@ -153,14 +154,8 @@ impl rights::Reader {
         };
         warnings.extend(all.warnings.iter().cloned());
         if query.page.is_none() {
-            return Ok(QueryOutput {
-                rows: Arc::unwrap_or_clone(all.rows),
-                warnings,
-                explain,
-                plan: None,
-                next: None,
-                stages,
-            });
+            let rows = Arc::unwrap_or_clone(all.rows);
+            return Ok(QueryOutput { rows, warnings, explain, stages, ..QueryOutput::default() });
         }
         let (rows, next) = page::cut(&all.rows, page)?;
         if next.is_some() {
@@ -321,24 +316,18 @@ fn table<'a>(reader: &'a QueryReader<'a>, scan: &'a Scan) -> Result<Box<dyn Tabl
         Read::States(scan) => {
             let mut streams = StreamScan::new(&scan.streams);
             streams.filter_fields = scan.filter.as_deref().and_then(Filter::fields);
+            let states = StateReader { reader, scan, fields, streams };
+            // Memory and stored snapshots contain only current states. States of an earlier moment are folded again,
+            // with the same plan.
+            let is_past = reader.position != reader.snapshot.position();
             match scan.source {
-                // Memory and stored snapshots contain only current states. States of an earlier moment are folded
-                // again, with the same plan.
-                StateSource::Resident if reader.position != reader.snapshot.position() => {
-                    Box::new(states::PastTable::new(reader, scan, fields, streams)?)
+                StateSource::Resident if is_past => Box::new(PastTable::new(states)?),
+                StateSource::Resident => {
+                    let offered = offered.then(|| StateSelection::new(&states)).flatten();
+                    Box::new(ResidentTable { states, offered })
                 }
-                StateSource::Nodes if reader.position != reader.snapshot.position() => {
-                    Box::new(states::folded(reader, scan, fields, &streams)?)
-                }
-                StateSource::Resident => Box::new(states::ResidentTable {
-                    reader,
-                    scan,
-                    fields,
-                    offered: offered.then(|| states::StateSelection::new(reader, scan, &streams)).flatten(),
-                    streams,
-                }),
-                StateSource::Nodes => Box::new(states::stored(reader, scan, &streams)?),
-                StateSource::Log => Box::new(states::folded(reader, scan, fields, &streams)?),
+                StateSource::Nodes if !is_past => Box::new(states.stored()?),
+                StateSource::Nodes | StateSource::Log => Box::new(states.folded()?),
             }
         }
     })

@@ -45,6 +45,16 @@ macro_rules! handle {
             pub fn caller(&self) -> &Caller {
                 self.context.caller()
             }
+
+            /// Registers this right. The returned grant tells a long-running reader or listener when the right ends.
+            pub fn grant(&self) -> Grant {
+                self.context.grant()
+            }
+
+            /// Returns the record of the workspace.
+            pub fn record(&self) -> &WorkspaceRecord {
+                self.context.record()
+            }
         }
     };
 }
@@ -198,24 +208,7 @@ impl Uploader {
     }
 }
 
-impl Reader {
-    /// Returns the record of the workspace.
-    pub fn record(&self) -> &WorkspaceRecord {
-        self.context.record()
-    }
-
-    /// Registers this right. The returned grant tells a long-running reader when the right ends.
-    pub fn grant(&self) -> Grant {
-        self.context.grant()
-    }
-}
-
 impl ContentReader {
-    /// Returns the record of the workspace.
-    pub fn record(&self) -> &WorkspaceRecord {
-        self.context.record()
-    }
-
     /// Returns the requested perspective, limited to the widest perspective that the caller may use.
     pub(super) fn shown(&self, requested: Perspective) -> Perspective {
         match self.sees {
@@ -229,13 +222,6 @@ impl Owner {
     /// Returns a writer for the same caller. An owner may do everything that an editor may.
     pub(super) fn as_writer(&self) -> Writer {
         Writer { context: self.context.clone() }
-    }
-}
-
-impl ProfileReader {
-    /// Returns the record of the workspace.
-    pub fn record(&self) -> &WorkspaceRecord {
-        self.context.record()
     }
 }
 

@@ -249,8 +249,7 @@ fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
 }
 
 fn breaking(breaks: &[String]) -> Error {
-    let mut details = Object::new();
-    details.push("differences", breaks.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
+    let differences: Vec<Value> = breaks.iter().map(|text| Value::from(text.as_str())).collect();
     let message = format!("the redefinition has breaking changes: {}", breaks.join("; "));
-    Error::conflict_with(ErrorCode::BreakingRedefinition, message, details)
+    Error::conflict(ErrorCode::BreakingRedefinition, message).with_detail("differences", differences)
 }

@@ -44,7 +44,9 @@ impl FromIterator<Arc<str>> for Kinds {
 /// A moment of the past: a position of the log, or a time at which events occurred, in milliseconds since the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastMoment {
+    /// The moment after the event at this position of the log.
     Position(u64),
+    /// The moment after the events that occurred up to this time, in milliseconds since the epoch.
     Time(i64),
 }
 

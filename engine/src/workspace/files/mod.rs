@@ -47,7 +47,7 @@ pub(super) use receive::RunningUpload;
 pub use upload::{NewFile, UploadOutcome};
 pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
-use super::call_context::{CallContext, Operation};
+use super::call_context::{CallContext, Operation, event_of};
 use super::rights::{Reader, Writer};
 use super::{Page, PageLimit};
 use crate::append::request::Decide;
@@ -55,9 +55,10 @@ use crate::append::view::View;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
-use crate::model::event::NewEvent;
 use crate::model::file;
 use crate::model::file_path::{FilePath, check_segments};
+use crate::model::fold::DELETED;
+use crate::model::value::Object;
 
 /// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,24 +140,19 @@ impl Reader {
 impl Writer {
     /// Deletes a file: removes its bytes and frees their storage. The file's history stays.
     pub async fn delete_file(&self, path: &str) -> Result<()> {
-        let (path, id) = (path.to_owned(), FilePath::aggregate_id(path));
+        let (path, aggregate_id) = (path.to_owned(), FilePath::aggregate_id(path));
         self.context.state().refresh().await?;
         self.context.find_file(&path)?;
         let previous = PreviousUpload::default();
-        let (recorder, aggregate_id) = (previous.clone(), id.clone());
+        let recorder = previous.clone();
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let found = view.aggregate(aggregate_id.as_str()).filter(|found| is_live(found));
             recorder.record(found.as_deref());
             found.ok_or_else(|| not_found(&path))?;
-            Ok(vec![NewEvent {
-                aggregate_id: aggregate_id.to_string(),
-                aggregate_type: FILE.into(),
-                event_type: "file.deleted".into(),
-                ..NewEvent::default()
-            }])
+            Ok(vec![event_of(aggregate_id.as_str(), FILE, DELETED, Object::new())])
         });
         Operation::perform(self, |operation| async move {
-            operation.append(decide, None, 0).await?;
+            operation.append(decide, None, 0, None).await?;
             operation.clear(previous).await;
             Ok(())
         })

@@ -47,12 +47,8 @@ pub struct ReceivedBytes {
 }
 
 impl RunningUpload {
-    pub fn new(state: &Arc<State>, db: &Database, quota: Option<u64>) -> RunningUpload {
-        RunningUpload::with_id(state, db, state.clock.new_id().to_string().into(), quota)
-    }
-
-    /// Creates an upload with the id that the upload has in another store.
-    pub fn with_id(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> RunningUpload {
+    /// Creates an upload. `id` is a new id, or the id that the upload has in another store.
+    pub fn new(state: &Arc<State>, db: &Database, id: Arc<str>, quota: Option<u64>) -> RunningUpload {
         let lease = Duration::from_millis(state.settings.upload_lease_ms);
         let upload = Upload { id, owner: state.storage.server(&*state.clock), lease };
         RunningUpload {
@@ -123,11 +119,6 @@ impl RunningUpload {
         Ok(ReceivedBytes { size, sha256: hex::encode(hash.finish()) })
     }
 
-    /// Reserves storage without writing bytes, for a file whose bytes no longer exist anywhere.
-    pub async fn reserve_only(&mut self, size: u64) -> Result<()> {
-        self.reserve(size).await
-    }
-
     /// Reserves the storage that is missing for `size` bytes. Fails if the client announced a smaller length. Larger
     /// uploads reserve more storage in advance.
     async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
@@ -141,7 +132,8 @@ impl RunningUpload {
         }
     }
 
-    async fn reserve(&mut self, more: u64) -> Result<()> {
+    /// Reserves storage for more bytes, without writing them.
+    pub async fn reserve(&mut self, more: u64) -> Result<()> {
         let first = self.reserved == 0;
         let reservation = {
             let _counting = self.state.storage.counting().await;
@@ -248,7 +240,7 @@ mod tests {
         let id = engine.workspaces().await.expect("workspaces")[0].id.clone();
         let runtime = engine.runtime(&id).await.expect("a workspace");
         let db = runtime.appender.database().clone();
-        let mut upload = RunningUpload::with_id(&runtime.state, &db, "u".into(), None);
+        let mut upload = RunningUpload::new(&runtime.state, &db, "u".into(), None);
         let late = async move {
             // Another server cancels the upload and removes its bytes.
             db.give_up_upload("u").await.expect("canceled");

@@ -21,7 +21,7 @@ use crate::model::file_path::{FileOwner, FilePath};
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::store::blobs::BlobKind;
-use crate::workspace::call_context::{CallContext, Operation};
+use crate::workspace::call_context::{CallContext, Operation, event_of};
 use crate::workspace::responses::IdempotentRequest;
 use crate::workspace::rights::Writer;
 
@@ -73,7 +73,8 @@ impl Writer {
                 return Ok(first);
             }
             let quota = operation.context().storage_quota().await?;
-            let mut receiving = RunningUpload::new(operation.state(), operation.database(), quota);
+            let id = operation.state().clock.new_id().to_string().into();
+            let mut receiving = RunningUpload::new(operation.state(), operation.database(), id, quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
             let stored = match operation.receive(&mut receiving, new.size, bytes, kind).await {
@@ -186,17 +187,10 @@ impl Operation {
                 return Ok(Vec::new());
             }
             let verb = if live.is_some() { "replaced" } else { "created" };
-            Ok(vec![NewEvent {
-                aggregate_id: target.id.to_string(),
-                aggregate_type: FILE.into(),
-                event_type: format!("{FILE}.{verb}"),
-                project: target.place.project.clone(),
-                payload: payload.clone(),
-                expected: new.expected,
-                ..NewEvent::default()
-            }])
+            let event = event_of(target.id.as_str(), FILE, verb, payload.clone());
+            Ok(vec![NewEvent { project: target.place.project.clone(), expected: new.expected, ..event }])
         });
-        let appended = self.append_with(decide, new.request, given_bytes, Some(upload)).await?;
+        let appended = self.append(decide, new.request, given_bytes, Some(upload)).await?;
         // The event of a repeated request was appended earlier, so the file may refer to the recorded bytes again.
         if !appended.replayed {
             self.clear(previous).await;

@@ -40,27 +40,20 @@ impl Writer {
             self.context.check_user(assignee.as_ref()).await?;
         }
         let (id, command, stamp) = (id.to_owned(), Arc::new(command), self.context.stamp());
-        Operation::perform(self, |operation| async move { operation.act(&id, command, expected, stamp).await }).await
+        Operation::perform(self, |operation| async move {
+            for _ in 0..MAX_ATTEMPTS {
+                match operation.try_act(&id, &command, expected, &stamp).await {
+                    Err(Error::Conflict { code: ErrorCode::ArtifactsChanged | ErrorCode::QuestionChanged, .. }) => {}
+                    other => return other,
+                }
+            }
+            operation.try_act(&id, &command, expected, &stamp).await
+        })
+        .await
     }
 }
 
 impl Operation {
-    async fn act(
-        &self,
-        id: &str,
-        command: Arc<TaskCommand>,
-        expected: StreamExpectation,
-        stamp: Stamp,
-    ) -> Result<ActedTask> {
-        for _ in 0..MAX_ATTEMPTS {
-            match self.try_act(id, &command, expected, &stamp).await {
-                Err(Error::Conflict { code: ErrorCode::ArtifactsChanged | ErrorCode::QuestionChanged, .. }) => {}
-                other => return other,
-            }
-        }
-        self.try_act(id, &command, expected, &stamp).await
-    }
-
     async fn try_act(
         &self,
         id: &str,

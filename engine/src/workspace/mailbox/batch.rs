@@ -9,7 +9,6 @@ use super::tasks::{TaskFilter, TaskLimit};
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::person::TaskCommand;
 use crate::model::event::StreamExpectation;
-use crate::model::value::{Object, Value};
 use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
@@ -75,9 +74,9 @@ impl Writer {
         }
         let found = self.context.select_tasks(filter, None, TaskLimit::NONE).await?.items;
         if found.len() != expected {
-            let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             let message = format!("the filter matches {} tasks, expected {expected}", found.len());
-            return Err(Error::conflict_with(ErrorCode::CountMismatch, message, Object::from_iter(details)));
+            let error = Error::conflict(ErrorCode::CountMismatch, message);
+            return Err(error.with_detail("count", found.len() as i64).with_detail("expected", expected as i64));
         }
         Ok(found.iter().map(|task| task.id.to_string()).collect())
     }

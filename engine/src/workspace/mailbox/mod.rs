@@ -29,6 +29,6 @@ impl Operation {
         given_bytes: usize,
     ) -> Result<AppendOutcome> {
         self.state().refresh().await?;
-        self.append(decide, request, given_bytes).await
+        self.append(decide, request, given_bytes, None).await
     }
 }

@@ -5,7 +5,7 @@ use super::work::{ActionOutcome, check_claim};
 use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::agent::{AgentAction, Claimant};
 use crate::mailbox::check_gets_work;
-use crate::model::agent;
+use crate::model::builtin::AGENT;
 use crate::model::event::StreamExpectation;
 use crate::model::task::{Status, Task};
 use crate::workspace::rights::AgentWriter;
@@ -28,9 +28,7 @@ impl AgentWriter {
         self.bind(&mut worker, &work)?;
         let state = self.context.state();
         state.refresh().await?;
-        let found = state.folded.get(agent_id).filter(|found| agent::is_agent(found));
-        let found = found.ok_or_else(|| Error::not_found("agent", agent_id))?;
-        check_gets_work(&state.plugins, &found)?;
+        check_gets_work(&state.plugins, &*self.context.live(AGENT, agent_id)?)?;
         // An agent counts as present even if no task waits for it.
         self.seen(agent_id).await;
         let filter = TaskFilter {

@@ -9,6 +9,7 @@ use crate::mailbox::check_gets_work;
 use crate::mailbox::offboarding::{self, Departure};
 use crate::mailbox::person::parts;
 use crate::model::agent;
+use crate::model::builtin::AGENT;
 use crate::model::facts::Assignee;
 use crate::model::task::Status;
 use crate::workspace::call_context::{CallContext, Operation};
@@ -33,8 +34,7 @@ impl CallContext {
         }
         if let Assignee::Agent(id) = successor {
             self.state().refresh().await?;
-            let found = self.state().folded.get(id).filter(|found| agent::is_agent(found));
-            let found = found.ok_or_else(|| Error::not_found("agent", id))?;
+            let found = self.live(AGENT, id)?;
             if agent::is_disabled(&found) {
                 return Err(Error::conflict(
                     ErrorCode::AgentDisabled,

@@ -11,8 +11,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::mailbox::artifacts::first_versions;
 use crate::mailbox::effect::EffectOrigin;
 use crate::mailbox::person::{check_assignee, parts};
-pub use crate::mailbox::selection::TaskLimit;
-use crate::mailbox::selection::{self, TaskConditions, select};
+use crate::mailbox::selection::{self, select};
+pub use crate::mailbox::selection::{TaskFilter, TaskLimit};
 use crate::mailbox::{add_deliverers, find, signed};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
@@ -55,22 +55,6 @@ pub struct NewTask {
     /// An idempotency key that never expires. A second request with the same key returns the task of the first request.
     pub idempotency_key: Option<String>,
     pub request: Option<IdempotentRequest>,
-}
-
-/// A filter for lists of tasks.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TaskFilter {
-    pub statuses: Option<Vec<Status>>,
-    /// The type of the assignee. The outer `None` selects all tasks, the inner `None` tasks without an assignee.
-    pub assignee_type: Option<Option<&'static str>>,
-    pub assignee_id: Option<String>,
-    /// The id or slug of a project.
-    pub project: Option<String>,
-    pub source_type: Option<SourceType>,
-    pub unread: Option<bool>,
-    /// The party that must act next.
-    pub waiting_on: Option<WaitingOn>,
-    pub priorities: Option<Vec<Priority>>,
 }
 
 impl NewTask {
@@ -239,19 +223,14 @@ impl CallContext {
         limit: TaskLimit,
     ) -> Result<Page<Arc<Aggregate>>> {
         self.refresh().await?;
-        let selection = TaskConditions {
+        let selection = TaskFilter {
             statuses: filter.statuses.clone().or(filter.waiting_on.map(WaitingOn::statuses)),
-            waiting_on: filter.waiting_on,
-            assignee_type: filter.assignee_type,
-            assignee_id: filter.assignee_id.as_deref().map(Arc::from),
-            project_id: self.project_id(filter.project.as_deref())?,
-            source_type: filter.source_type.map(|kind| Arc::from(kind.name())),
-            unread: filter.unread,
-            priorities: filter.priorities.clone(),
+            project: self.project_id(filter.project.as_deref())?.map(|id| id.to_string()),
+            ..filter.clone()
         };
         let snapshot = self.snapshot_with(&selection::PATHS).await?;
-        let selected = select(&snapshot, &selection, before.unwrap_or(u64::MAX), limit);
-        Ok(Page { items: selected.items, next: selected.next })
+        let (items, next) = select(&snapshot, &selection, before.unwrap_or(u64::MAX), limit);
+        Ok(Page { items, next })
     }
 
     /// Returns the stamp that records the caller and the time in task contents.

@@ -101,7 +101,7 @@ impl Offline {
         bytes: Option<FileBytes>,
     ) -> Result<AppendOutcome> {
         let UploadReference { path, upload, size, sha256 } = named;
-        let mut receiving = RunningUpload::with_id(&self.state, self.appender.database(), upload.clone(), None);
+        let mut receiving = RunningUpload::new(&self.state, self.appender.database(), upload.clone(), None);
         let outcome = async {
             match bytes {
                 Some(FileBytes { bytes, content_disposition }) => {
@@ -113,7 +113,8 @@ impl Offline {
                         return Err(Error::invalid_at("/payload/sha256", message));
                     }
                 }
-                None => receiving.reserve_only(size).await?,
+                // The bytes of the file no longer exist anywhere.
+                None => receiving.reserve(size).await?,
             }
             self.append_naming(vec![event.clone()], Some(upload.clone())).await
         };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::{FailureCause, ParkedStep, StepId};
 use crate::error::{Error, ErrorCode, Result};
-use crate::model::value::{Object, Value};
 use crate::store::DatabaseReader;
 use crate::workspace::CallContext;
 
@@ -44,29 +43,25 @@ impl From<StepChoice> for StepSelection {
     }
 }
 
-/// The result of a selection.
-pub(super) struct SelectedSteps {
-    /// The oldest selected steps.
-    pub steps: Vec<ParkedStep>,
-    /// The number of selected steps. Without [`StepSelection::expected`], counting may stop as soon as this number is
-    /// greater than the number of `steps`.
-    pub count: usize,
-}
-
 impl CallContext {
-    /// Returns the oldest selected steps, at most `most`. Fails if the number of selected steps is not the expected
-    /// number.
-    pub(super) async fn select_parked(&self, selection: &StepSelection, most: usize) -> Result<SelectedSteps> {
+    /// Returns the oldest selected steps, at most `most`, and the number of selected steps. Without
+    /// [`StepSelection::expected`], counting may stop as soon as this number is greater than the number of returned
+    /// steps. Fails if the number of selected steps is not the expected number.
+    pub(super) async fn select_parked(
+        &self,
+        selection: &StepSelection,
+        most: usize,
+    ) -> Result<(Vec<ParkedStep>, usize)> {
         self.refresh().await?;
         let StepSelection { which, expected, after } = selection;
         let is_after = |parked: &ParkedStep| after.as_ref().is_none_or(|after| parked.id > *after);
-        let mut selected = SelectedSteps { steps: Vec::new(), count: 0 };
+        let (mut steps, mut count) = (Vec::new(), 0);
         if let StepChoice::Ids(ids) = which {
-            selected.steps = self.state().db.find_parked_steps(ids).await?;
-            selected.steps.retain(is_after);
-            selected.steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-            selected.count = selected.steps.len();
-            selected.steps.truncate(most);
+            steps = self.state().db.find_parked_steps(ids).await?;
+            steps.retain(is_after);
+            steps.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+            count = steps.len();
+            steps.truncate(most);
         } else {
             let plugin = match which {
                 StepChoice::Plugin(plugin) => plugin.as_deref(),
@@ -80,19 +75,19 @@ impl CallContext {
             let mut scan = self.scan_parked(plugin, after.as_ref().map_or(1, |after| after.position));
             while let Some(part) = scan.next().await? {
                 for parked in part.into_iter().filter(|parked| is_after(parked) && admits(parked)) {
-                    selected.count += 1;
-                    if selected.steps.len() < most {
-                        selected.steps.push(parked);
+                    count += 1;
+                    if steps.len() < most {
+                        steps.push(parked);
                     }
                 }
-                if expected.is_none() && selected.count > most {
+                if expected.is_none() && count > most {
                     break;
                 }
             }
         }
         match expected {
-            Some(expected) if *expected != selected.count => Err(mismatch(selected.count, *expected)),
-            _ => Ok(selected),
+            Some(expected) if *expected != count => Err(mismatch(count, *expected)),
+            _ => Ok((steps, count)),
         }
     }
 
@@ -105,9 +100,9 @@ impl CallContext {
 }
 
 fn mismatch(count: usize, expected: usize) -> Error {
-    let details = [("count", Value::Int(count as i64)), ("expected", Value::Int(expected as i64))];
     let message = format!("the request selects {count} parked steps, expected {expected}");
-    Error::conflict_with(ErrorCode::CountMismatch, message, Object::from_iter(details))
+    let error = Error::conflict(ErrorCode::CountMismatch, message);
+    error.with_detail("count", count as i64).with_detail("expected", expected as i64)
 }
 
 /// A scan of parked steps, in parts and in log order. The database always reads a range to its end, even if the query

@@ -32,11 +32,8 @@ impl<'a> EdgeTable<'a> {
             true => past,
             false => read_past(reader, past, &kinds)?,
         };
-        Ok(EdgeTable {
-            reader,
-            walk: Traversal { kinds, direction: *direction, depth: *depth, most: MAX_REACHED },
-            past,
-        })
+        let walk = Traversal { kinds, direction: *direction, depth: *depth, most: MAX_REACHED };
+        Ok(EdgeTable { reader, walk, past })
     }
 
     /// Returns the row of a node, with its distance from the starting row as `_distance`. Returns `None` if the node

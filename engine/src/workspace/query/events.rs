@@ -50,10 +50,7 @@ impl Table for EventTable<'_> {
             let row = event.row();
             match &self.scan.filter {
                 None => Some(row),
-                Some(filter) => match filter.matches_row(&row, self.reader.context) {
-                    Ok(matches) => matches.then_some(row),
-                    Err(error) => self.reader.fail(error),
-                },
+                Some(filter) => self.reader.value_of(filter.matches_row(&row, self.reader.context))?.then_some(row),
             }
         });
         Box::new(rows.take(limit))
@@ -125,10 +122,8 @@ impl<'a> Pages<'a> {
         selection: EventSelection,
         rows: usize,
     ) -> Pages<'a> {
-        let places = EventPlaces::new(reader, streams, &selection).unwrap_or_else(|error| {
-            reader.fail::<()>(error);
-            EventPlaces::Log { after: 0, end: 0 }
-        });
+        let places = reader.value_of(EventPlaces::new(reader, streams, &selection));
+        let places = places.unwrap_or(EventPlaces::Log { after: 0, end: 0 });
         let (ahead, refs, reading) = Default::default();
         Pages {
             reader,
@@ -195,24 +190,21 @@ impl Iterator for Pages<'_> {
     type Item = Arc<Event>;
 
     fn next(&mut self) -> Option<Arc<Event>> {
+        let reader = self.reader;
         loop {
             while let Some(event) = self.ahead.next() {
                 if event.position > self.selection.position {
                     return None;
                 }
-                match self.admits(&event) {
-                    Ok(true) => return Some(event),
-                    Ok(false) => {}
-                    Err(error) => return self.reader.fail(error),
+                if reader.value_of(self.admits(&event))? {
+                    return Some(event);
                 }
             }
-            if self.reader.failed.borrow().is_some() {
+            if reader.failed.borrow().is_some() {
                 return None;
             }
-            match self.next_page() {
-                Ok(true) => {}
-                Ok(false) => return None,
-                Err(error) => return self.reader.fail(error),
+            if !reader.value_of(self.next_page())? {
+                return None;
             }
         }
     }

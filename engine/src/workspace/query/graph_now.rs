@@ -5,12 +5,13 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::edges::ENTRY_BYTES;
+use super::past_graph;
 use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Neighborhood, Traversal};
-use crate::workspace::graph::{GraphNeighborhood, GraphNode};
+use crate::workspace::graph::{GraphMoment, GraphNeighborhood, GraphNode};
 use crate::workspace::rights::Reader;
 
 /// The maximum number of closed edges returned.
@@ -18,15 +19,21 @@ const MAX_CLOSED: usize = 1_000;
 
 impl Reader {
     /// Returns the neighborhood of an aggregate. With `closed`, also returns closed edges that start at the aggregate
-    /// and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all kinds.
-    pub(in crate::workspace) async fn graph_now(
+    /// and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all kinds. With
+    /// `then`, returns the neighborhood at an earlier moment, without edges that were closed before.
+    pub(in crate::workspace) async fn neighborhood(
         &self,
         id: &str,
         walk: Traversal,
         closed: Option<Vec<Arc<str>>>,
+        then: Option<GraphMoment>,
     ) -> Result<GraphNeighborhood> {
         let id = id.to_owned();
-        self.read_offloaded(move |reader| neighborhood(reader, &id, &walk, closed)).await
+        self.read_offloaded(move |reader| match then {
+            Some(then) => past_graph::neighborhood(reader, &id, &walk, then),
+            None => neighborhood(reader, &id, &walk, closed),
+        })
+        .await
     }
 }
 

@@ -162,7 +162,7 @@ impl<'c> Counter<'c> {
             }
             return Ok(found);
         }
-        self.visit(first.saturating_sub(1), end.saturating_sub(1), &mut |position, _, _| {
+        self.visit(first.saturating_sub(1), end.saturating_sub(1), &mut |position, _| {
             let bucket = begins.partition_point(|begin| *begin <= position);
             if let Some(count) = bucket.checked_sub(1).and_then(|bucket| found.counts.get_mut(bucket)) {
                 *count += 1;
@@ -176,7 +176,7 @@ impl<'c> Counter<'c> {
         let (head, buckets) = (self.reader.position, self.counting.buckets);
         if let (Some(from), Some(to)) = (self.counting.from, self.counting.to) {
             let mut found = Histogram::new(from, to, buckets);
-            self.visit(0, head, &mut |_, occurred_at, _| {
+            self.visit(0, head, &mut |_, occurred_at| {
                 found.add(occurred_at);
                 Ok(())
             })?;
@@ -185,7 +185,7 @@ impl<'c> Counter<'c> {
         // The range is known only after all times are read.
         let mut times: Vec<i64> = Vec::new();
         let context = self.reader.context;
-        self.visit(0, head, &mut |_, occurred_at, _| {
+        self.visit(0, head, &mut |_, occurred_at| {
             context.charge(2 * size_of::<i64>())?;
             times.push(occurred_at);
             Ok(())
@@ -201,14 +201,8 @@ impl<'c> Counter<'c> {
     }
 
     /// Calls `visit` for each event that the filter admits, after the position `after` and up to `position`. The
-    /// arguments are the event's position, its time of occurrence, and its time of recording, which is `None` unless
-    /// the event was read.
-    fn visit(
-        &self,
-        after: u64,
-        position: u64,
-        visit: &mut dyn FnMut(u64, i64, Option<i64>) -> Result<()>,
-    ) -> Result<()> {
+    /// arguments are the event's position and its time of occurrence.
+    fn visit(&self, after: u64, position: u64, visit: &mut dyn FnMut(u64, i64) -> Result<()>) -> Result<()> {
         let streams = StreamScan::new(&self.filter);
         let fields = Some(Arc::<BTreeSet<Arc<str>>>::default());
         let selection = EventSelection { version: None, at: None, after, position, fields };
@@ -216,7 +210,7 @@ impl<'c> Counter<'c> {
             for event in Pages::new(self.reader, &streams, selection, usize::MAX) {
                 self.reader.context.tick()?;
                 if self.counting.filter.admits(&event) {
-                    visit(event.position, event.occurred_at, Some(event.recorded_at))?;
+                    visit(event.position, event.occurred_at)?;
                 }
             }
             return Ok(());
@@ -225,14 +219,12 @@ impl<'c> Counter<'c> {
         while let Some(listed) = places.list(self.reader, &streams, &selection)? {
             self.reader.context.check_time()?;
             for event_ref in listed {
-                match event_ref.occurred_at {
-                    Some(occurred_at) => visit(event_ref.position, occurred_at, None)?,
+                let occurred_at = match event_ref.occurred_at {
+                    Some(occurred_at) => occurred_at,
                     // An older program wrote the commit without the times of its events.
-                    None => {
-                        let event = self.event(event_ref.position)?;
-                        visit(event.position, event.occurred_at, Some(event.recorded_at))?;
-                    }
-                }
+                    None => self.event(event_ref.position)?.occurred_at,
+                };
+                visit(event_ref.position, occurred_at)?;
             }
         }
         Ok(())

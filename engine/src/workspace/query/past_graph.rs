@@ -8,33 +8,21 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Neighborhood, PastGraph, PastMoment, Traversal};
-use crate::workspace::graph::{GraphMoment, GraphNeighborhood, GraphNode};
-use crate::workspace::rights::Reader;
+use crate::workspace::graph::{GraphNeighborhood, GraphNode};
 
-impl Reader {
-    /// Returns the neighborhood of an aggregate at an earlier moment: the edges that were open then, between the
-    /// states of that moment. The nodes have no facts, because past facts are not stored.
-    pub(in crate::workspace) async fn graph_then(
-        &self,
-        id: &str,
-        walk: Traversal,
-        then: GraphMoment,
-    ) -> Result<GraphNeighborhood> {
-        let id = id.to_owned();
-        self.read_offloaded(move |reader| neighborhood(reader, &id, &walk, then)).await
-    }
-}
-
-fn neighborhood(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: GraphMoment) -> Result<GraphNeighborhood> {
+/// Returns the neighborhood of an aggregate at an earlier moment: the edges that were open then, between the states of
+/// that moment. The nodes have no facts, because past facts are not stored.
+pub fn neighborhood(
+    reader: &QueryReader<'_>,
+    id: &str,
+    walk: &Traversal,
+    then: PastMoment,
+) -> Result<GraphNeighborhood> {
     let not_found = || Error::not_found("aggregate", id);
     let now = reader.state(id).ok_or_else(not_found)?;
     let from = now.id.clone();
     state_then(reader, &now, then)?.ok_or_else(not_found)?;
-    let past = match then {
-        GraphMoment::Position(position) => PastMoment::Position(position),
-        GraphMoment::Time(time) => PastMoment::Time(time),
-    };
-    let past = read_past(reader, PastGraph::begin(&reader.state.graph, past), &walk.kinds)?;
+    let past = read_past(reader, PastGraph::begin(&reader.state.graph, then), &walk.kinds)?;
     let context = reader.context;
     let found = past.walk_while(std::slice::from_ref(&from), walk, || context.tick())?;
     let Neighborhood { nodes: reached, edges, truncated } = found;
@@ -45,24 +33,21 @@ fn neighborhood(reader: &QueryReader<'_>, id: &str, walk: &Traversal, then: Grap
     Ok(GraphNeighborhood { nodes, edges, truncated })
 }
 
-fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: GraphMoment) -> Result<Option<GraphNode>> {
+fn node(reader: &QueryReader<'_>, id: &AggregateId, distance: u32, then: PastMoment) -> Result<Option<GraphNode>> {
     let Some(now) = reader.state(id.as_str()) else { return Ok(None) };
     let Some(definition) = reader.definitions.get(&now.aggregate_type) else { return Ok(None) };
     // An imported edge may have opened before the first event of the node at its end.
-    let aggregate = match state_then(reader, &now, then)? {
-        Some(aggregate) => aggregate,
-        None => return Ok(None),
-    };
+    let Some(aggregate) = state_then(reader, &now, then)? else { return Ok(None) };
     let label = definition.shown_label_of(&aggregate.state);
     Ok(Some(GraphNode { aggregate, label, facts: Arc::default(), distance }))
 }
 
 /// Returns the state of an aggregate at a moment, or `None` if the moment is before the aggregate's first event.
-fn state_then(reader: &QueryReader<'_>, now: &Arc<Aggregate>, then: GraphMoment) -> Result<Option<Arc<Aggregate>>> {
+fn state_then(reader: &QueryReader<'_>, now: &Arc<Aggregate>, then: PastMoment) -> Result<Option<Arc<Aggregate>>> {
     let (version, until) = match then {
-        GraphMoment::Position(position) if now.position <= position => return Ok(Some(now.clone())),
-        GraphMoment::Position(position) => (reader.handle.block_on(reader.state.version_at(now, position))?, None),
-        GraphMoment::Time(time) => (now.version, Some(time)),
+        PastMoment::Position(position) if now.position <= position => return Ok(Some(now.clone())),
+        PastMoment::Position(position) => (reader.handle.block_on(reader.state.version_at(now, position))?, None),
+        PastMoment::Time(time) => (now.version, Some(time)),
     };
     Ok(reader.fold(now, version, until)?.map(Arc::new))
 }

@@ -80,16 +80,19 @@ impl QueryReader<'_> {
         match error {
             Error::Pipeline(error) => error,
             other => {
-                self.fail::<()>(other);
+                self.value_of::<()>(Err(other));
                 self.context.timeout()
             }
         }
     }
 
-    /// Stores the error, unless an earlier error is already stored. Returns `None`, which ends the failing iterator.
-    pub fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
-        self.failed.borrow_mut().get_or_insert(error.into());
-        None
+    /// Returns the value of a result. Stores an error, unless an earlier error is already stored, and returns `None`,
+    /// which ends the failing iterator.
+    pub fn value_of<T>(&self, result: Result<T, impl Into<Error>>) -> Option<T> {
+        let stored = result.map_err(|error| {
+            self.failed.borrow_mut().get_or_insert(error.into());
+        });
+        stored.ok()
     }
 }
 

@@ -24,13 +24,18 @@ use crate::store::workspace::nodes::{NodeSnapshot, UnreadableSnapshot};
 /// The approximate size of an entry in the map of folded rows, without the row, in bytes.
 const FOLDED_BYTES: usize = 64;
 
-/// The states in memory that a scan selects.
-pub struct ResidentTable<'a> {
+/// A reader of the states that a scan selects.
+pub struct StateReader<'a> {
     pub reader: &'a QueryReader<'a>,
     pub scan: &'a StateScan,
     /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: StreamScan<'a>,
+}
+
+/// The states in memory that a scan selects.
+pub struct ResidentTable<'a> {
+    pub states: StateReader<'a>,
     /// The types and projects that the scan selects, as their codes in columns. `None` if columns are not used.
     pub offered: Option<StateSelection<'a>>,
 }
@@ -45,7 +50,7 @@ pub struct StateSelection<'a> {
 }
 
 impl<'a> StateSelection<'a> {
-    pub fn new(reader: &'a QueryReader<'a>, scan: &StateScan, streams: &StreamScan<'a>) -> Option<StateSelection<'a>> {
+    pub fn new(StateReader { reader, scan, streams, .. }: &StateReader<'a>) -> Option<StateSelection<'a>> {
         let base = reader.snapshot.base()?;
         let is_selected =
             |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
@@ -83,13 +88,10 @@ impl<'a> StateSelection<'a> {
 
 impl Table for ResidentTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let rows = selected(self.reader, self.scan).map_while(move |aggregate| {
-            match row(self.reader, self.scan, &self.streams, &aggregate, self.fields) {
-                Ok(row) => Some(row),
-                Err(error) => self.reader.fail(error),
-            }
-        });
-        Box::new(rows.flatten().take(limit(self.scan)))
+        let StateReader { reader, fields, .. } = self.states;
+        let rows = self.states.selected();
+        let rows = rows.map_while(move |aggregate| reader.value_of(self.states.row(&aggregate, fields)));
+        Box::new(rows.flatten().take(self.states.limit()))
     }
 
     fn columns(&self) -> Option<&dyn Columns> {
@@ -99,22 +101,23 @@ impl Table for ResidentTable<'_> {
 
 impl Columns for ResidentTable<'_> {
     fn count(&self) -> usize {
-        self.reader.snapshot.len()
+        self.states.reader.snapshot.len()
     }
 
     fn column(&self, path: &str) -> Option<&Column> {
-        self.reader.snapshot.column(path)
+        self.states.reader.snapshot.column(path)
     }
 
     fn restrict(&self, segment: usize, mask: &mut Mask) -> pipeline::error::Result<()> {
+        let StateReader { reader, scan, streams, .. } = &self.states;
         if let Some(offered) = &self.offered {
-            offered.restrict(segment, mask, self.scan.deleted);
+            offered.restrict(segment, mask, scan.deleted);
         }
-        if self.scan.streams.filter.is_some() {
+        if scan.streams.filter.is_some() {
             let rows: Vec<u32> = mask.rows().collect();
             for row in rows {
-                let Some(aggregate) = self.reader.snapshot.at(segment * SEGMENT + row as usize) else { continue };
-                if !self.streams.admits_stream(aggregate, self.reader.context)? {
+                let Some(aggregate) = reader.snapshot.at(segment * SEGMENT + row as usize) else { continue };
+                if !streams.admits_stream(aggregate, reader.context)? {
                     mask.clear(row as usize);
                 }
             }
@@ -123,16 +126,16 @@ impl Columns for ResidentTable<'_> {
     }
 
     fn id(&self, row: usize) -> Option<Arc<str>> {
-        self.reader.snapshot.at(row).map(|aggregate| aggregate.id.text())
+        self.states.reader.snapshot.at(row).map(|aggregate| aggregate.id.text())
     }
 
     fn row(&self, row: usize) -> Option<Value> {
-        self.part(row, self.fields)
+        self.part(row, self.states.fields)
     }
 
     fn part(&self, row: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value> {
-        let aggregate = self.reader.snapshot.at(row)?;
-        let definition = self.reader.definitions.get(&aggregate.aggregate_type)?;
+        let aggregate = self.states.reader.snapshot.at(row)?;
+        let definition = self.states.reader.definitions.get(&aggregate.aggregate_type)?;
         Some(aggregate.row_of(definition, fields))
     }
 }
@@ -140,174 +143,246 @@ impl Columns for ResidentTable<'_> {
 /// The states at the query's moment, which is earlier than the end of the log. States that have not changed since the
 /// moment are taken from memory.
 pub struct PastTable<'a> {
-    reader: &'a QueryReader<'a>,
-    scan: &'a StateScan,
-    fields: Option<&'a BTreeSet<Arc<str>>>,
-    streams: StreamScan<'a>,
+    states: StateReader<'a>,
     /// The rows of the selected states that have changed since the moment, by the id of the aggregate.
     folded: FxHashMap<AggregateId, Value>,
 }
 
 impl<'a> PastTable<'a> {
-    /// Folds the states that have changed since the query's moment. `fields` are the fields that the pipeline reads, or
-    /// `None` for all fields.
-    pub fn new(
-        reader: &'a QueryReader<'a>,
-        scan: &'a StateScan,
-        fields: Option<&'a BTreeSet<Arc<str>>>,
-        streams: StreamScan<'a>,
-    ) -> Result<PastTable<'a>> {
-        let mut table = PastTable { reader, scan, fields, streams, folded: FxHashMap::default() };
-        let limit = limit(scan);
+    /// Folds the states that have changed since the query's moment.
+    pub fn new(states: StateReader<'a>) -> Result<PastTable<'a>> {
+        let StateReader { reader, fields, .. } = states;
+        let mut folded = FxHashMap::default();
+        let limit = states.limit();
         let mut count = 0;
-        for now in selected(reader, scan) {
+        for now in states.selected() {
             if count >= limit {
                 break;
             }
             reader.context.tick()?;
             // The type and the project of a stream never change.
-            if now.first_position > reader.position || !table.streams.admits_stream(&now, reader.context)? {
+            if now.first_position > reader.position || !states.streams.admits_stream(&now, reader.context)? {
                 continue;
             }
             if now.position <= reader.position {
-                count += usize::from(limit < usize::MAX && table.row(&now)?.is_some());
+                count += usize::from(limit < usize::MAX && states.row(&now, fields)?.is_some());
                 continue;
             }
             let before = reader.context.bytes_left.get();
             let then = reader.state_at(now.clone())?;
-            match then.map(|then| table.row(&then)).transpose()?.flatten() {
+            match then.map(|then| states.row(&then, fields)).transpose()?.flatten() {
                 Some(row) => {
                     count += 1;
                     // Only the row is kept of the folded state.
                     reader.context.bytes_left.set(before);
                     reader.context.charge(FOLDED_BYTES + expanded_bytes(&row, reader.context)?)?;
-                    table.folded.insert(now.id.clone(), row);
+                    folded.insert(now.id.clone(), row);
                 }
                 None => reader.context.bytes_left.set(before),
             }
         }
-        Ok(table)
-    }
-
-    fn row(&self, aggregate: &Aggregate) -> Result<Option<Value>> {
-        row(self.reader, self.scan, &self.streams, aggregate, self.fields)
+        Ok(PastTable { states, folded })
     }
 }
 
 impl Table for PastTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let rows = selected(self.reader, self.scan).map_while(|now| {
-            if now.position > self.reader.position {
+        let StateReader { reader, fields, .. } = self.states;
+        let rows = self.states.selected().map_while(move |now| {
+            if now.position > reader.position {
                 return Some(self.folded.get(&now.id).cloned());
             }
-            match self.row(&now) {
-                Ok(row) => Some(row),
-                Err(error) => self.reader.fail(error),
-            }
+            reader.value_of(self.states.row(&now, fields))
         });
-        Box::new(rows.flatten().take(limit(self.scan)))
+        Box::new(rows.flatten().take(self.states.limit()))
     }
 }
 
-/// Returns the maximum number of rows of a scan.
-fn limit(scan: &StateScan) -> usize {
-    scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
-}
-
-/// Returns the current states that a scan must examine, in the order of their first events: the states with the ids
-/// that the scan names, or all states if the scan names no ids.
-fn selected<'a>(reader: &'a QueryReader<'a>, scan: &StateScan) -> Box<dyn Iterator<Item = Arc<Aggregate>> + 'a> {
-    match &scan.streams.aggregate_ids {
-        Some(ids) => {
-            let mut found: Vec<_> = ids.iter().filter_map(|id| reader.state(id)).collect();
-            found.sort_unstable_by_key(|aggregate| aggregate.first_position);
-            found.dedup_by_key(|aggregate| aggregate.first_position);
-            Box::new(found.into_iter())
-        }
-        None => Box::new(reader.snapshot.iter().cloned()),
-    }
-}
-
-/// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
-/// states with later events are taken from memory. The result is the same as if all states were taken from memory.
-pub fn stored<'a>(reader: &'a QueryReader<'a>, scan: &'a StateScan, streams: &StreamScan<'a>) -> Result<Vec<Value>> {
-    let query = node_query(scan);
-    let log = &reader.state.db;
-    // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
-    // checkpoint, never older.
-    let mut position = reader.handle.block_on(log.checkpoint(crate::state::NODES))?;
-    let definition = |name: &str| reader.definitions.get(name).cloned();
-    let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
-    let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
-    let is_current = |snapshot: &NodeSnapshot| {
-        let definition = reader.definitions.get(&snapshot.aggregate.aggregate_type);
-        definition.is_none_or(|definition| definition.revision == snapshot.revision)
-    };
-    for found in found {
-        let (id, aggregate) = match found {
-            Ok(snapshot) if is_current(&snapshot) => {
-                (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate)))
-            }
-            // The snapshot has an older revision of its type or is unreadable. The state in memory has been folded
-            // again under the current definition.
-            Ok(NodeSnapshot { aggregate: Aggregate { id, .. }, .. }) | Err(UnreadableSnapshot { id, .. }) => {
-                let now = reader.state(id.as_str());
-                (id, now)
-            }
+impl StateReader<'_> {
+    /// Returns the rows of the stored snapshots that a scan selects. Snapshots may be older than the end of the log, so
+    /// states with later events are taken from memory. The result is the same as if all states were taken from memory.
+    pub fn stored(&self) -> Result<Vec<Value>> {
+        let (reader, query) = (self.reader, node_query(self.scan));
+        let log = &reader.state.db;
+        // The checkpoint is read before the snapshots: a snapshot written between the two reads is newer than the
+        // checkpoint, never older.
+        let mut position = reader.handle.block_on(log.checkpoint(crate::state::NODES))?;
+        let definition = |name: &str| reader.definitions.get(name).cloned();
+        let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
+        let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
+        let is_current = |snapshot: &NodeSnapshot| {
+            let definition = reader.definitions.get(&snapshot.aggregate.aggregate_type);
+            definition.is_none_or(|definition| definition.revision == snapshot.revision)
         };
-        states.extend(aggregate.map(|aggregate| (id, aggregate)));
-    }
-    // A snapshot may be newer than the query's position, but not newer than the checkpoint that is read after it.
-    let end = reader.handle.block_on(log.checkpoint(crate::state::NODES))?.max(reader.position);
-    while position < end {
-        let events = reader.handle.block_on(reader.state.events_after(position, 256))?;
-        let Some(last) = events.last() else { break };
-        position = last.position;
-        for event in &events {
-            // States that changed after the checkpoint come from memory, because the snapshots may be older or newer
-            // than the query's position, and the scan may not have selected them.
-            match reader.state(event.aggregate_id.as_str()) {
-                Some(now) => states.insert(event.aggregate_id.clone(), now),
-                None => states.shift_remove(&event.aggregate_id),
+        for found in found {
+            let (id, aggregate) = match found {
+                Ok(snapshot) if is_current(&snapshot) => {
+                    (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate)))
+                }
+                // The snapshot has an older revision of its type or is unreadable. The state in memory has been folded
+                // again under the current definition.
+                Ok(NodeSnapshot { aggregate: Aggregate { id, .. }, .. }) | Err(UnreadableSnapshot { id, .. }) => {
+                    let now = reader.state(id.as_str());
+                    (id, now)
+                }
             };
+            states.extend(aggregate.map(|aggregate| (id, aggregate)));
         }
+        // A snapshot may be newer than the query's position, but not newer than the checkpoint that is read after it.
+        let end = reader.handle.block_on(log.checkpoint(crate::state::NODES))?.max(reader.position);
+        while position < end {
+            let events = reader.handle.block_on(reader.state.events_after(position, 256))?;
+            let Some(last) = events.last() else { break };
+            position = last.position;
+            for event in &events {
+                // States that changed after the checkpoint come from memory, because the snapshots may be older or
+                // newer than the query's position, and the scan may not have selected them.
+                match reader.state(event.aggregate_id.as_str()) {
+                    Some(now) => states.insert(event.aggregate_id.clone(), now),
+                    None => states.shift_remove(&event.aggregate_id),
+                };
+            }
+        }
+        self.rows_of(states.into_values(), |_| None)
     }
-    rows_of(reader, scan, streams, states.into_values(), |_| None)
-}
 
-/// Folds the log, up to a moment or over selected events. Returns the rows of the resulting states.
-pub fn folded<'a>(
-    reader: &'a QueryReader<'a>,
-    scan: &'a StateScan,
-    fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &StreamScan<'a>,
-) -> Result<Vec<Value>> {
-    let mut states: IndexMap<AggregateId, StreamFold> = IndexMap::new();
-    let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
-    let mut held = FoldCharge::new(reader);
-    for event in Pages::new(reader, streams, event_selection(reader, scan, fields, streams), usize::MAX) {
-        reader.context.tick()?;
-        let in_time = match scan.as_of {
-            AsOf::Now => true,
-            AsOf::At(ms) => event.occurred_at <= ms,
-            AsOf::Version(version) => u64::try_from(version).is_ok_and(|version| event.version <= version),
-            AsOf::Position(position) => u64::try_from(position).is_ok_and(|position| event.position <= position),
-        };
-        if !in_time || !is_chosen(reader, scan, &event)? {
-            continue;
+    /// Folds the log, up to a moment or over selected events. Returns the rows of the resulting states.
+    pub fn folded(&self) -> Result<Vec<Value>> {
+        let StateReader { reader, scan, streams, .. } = self;
+        let mut states: IndexMap<AggregateId, StreamFold> = IndexMap::new();
+        let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
+        let mut held = FoldCharge::new(reader);
+        for event in Pages::new(reader, streams, self.event_selection(), usize::MAX) {
+            reader.context.tick()?;
+            let in_time = match scan.as_of {
+                AsOf::Now => true,
+                AsOf::At(ms) => event.occurred_at <= ms,
+                AsOf::Version(version) => u64::try_from(version).is_ok_and(|version| event.version <= version),
+                AsOf::Position(position) => u64::try_from(position).is_ok_and(|position| event.position <= position),
+            };
+            if !in_time || !self.is_chosen(&event)? {
+                continue;
+            }
+            let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
+            states
+                .entry(event.aggregate_id.clone())
+                .or_insert_with(|| StreamFold::new(&event))
+                .fold(&event, definition);
+            held.add(event.size_bytes(), || states.values().map(StreamFold::size_bytes).sum())?;
+            if scan.events {
+                let row = event.row();
+                reader.context.charge(event.size_bytes())?;
+                kept.entry(event.aggregate_id.clone()).or_default().push(row);
+            }
         }
-        let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
-        states.entry(event.aggregate_id.clone()).or_insert_with(|| StreamFold::new(&event)).fold(&event, definition);
-        held.add(event.size_bytes(), || states.values().map(StreamFold::size_bytes).sum())?;
-        if scan.events {
-            let row = event.row();
-            reader.context.charge(event.size_bytes())?;
-            kept.entry(event.aggregate_id.clone()).or_default().push(row);
+        held.count(states.values().map(StreamFold::size_bytes).sum())?;
+        let states = states.into_values().map(|folding| Arc::new(folding.into_aggregate()));
+        self.rows_of(states, |id| kept.swap_remove(id))
+    }
+
+    /// Returns the maximum number of rows of a scan.
+    fn limit(&self) -> usize {
+        self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the current states that a scan must examine, in the order of their first events: the states with the ids
+    /// that the scan names, or all states if the scan names no ids.
+    fn selected(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_> {
+        match &self.scan.streams.aggregate_ids {
+            Some(ids) => {
+                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.state(id)).collect();
+                found.sort_unstable_by_key(|aggregate| aggregate.first_position);
+                found.dedup_by_key(|aggregate| aggregate.first_position);
+                Box::new(found.into_iter())
+            }
+            None => Box::new(self.reader.snapshot.iter().cloned()),
         }
     }
-    held.count(states.values().map(StreamFold::size_bytes).sum())?;
-    let states = states.into_values().map(|folding| Arc::new(folding.into_aggregate()));
-    rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
+
+    /// Returns the part of the log that a fold must read. Payload fields that the query does not need are left out
+    /// where possible, because each field of a state depends only on the same field of the payloads.
+    fn event_selection(&self) -> EventSelection {
+        let StateReader { reader, scan, fields, streams } = self;
+        let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+        let (mut version, mut at, mut position) = (None, None, reader.position);
+        match scan.as_of {
+            AsOf::Now => {}
+            AsOf::At(ms) => at = Some(ms),
+            AsOf::Version(last) => version = Some(unsigned(last)),
+            AsOf::Position(last) => position = position.min(unsigned(last)),
+        }
+        let Positions { first, last } = Positions::of(scan.event_filter.as_deref());
+        let (after, position) = (first.saturating_sub(1), position.min(last));
+        let whole =
+            scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.filter_fields.is_none());
+        let fields = fields.filter(|_| !whole).map(|fields| {
+            let filter_fields = streams.filter_fields.iter().flatten();
+            Arc::new(fields.iter().chain(filter_fields).cloned().collect())
+        });
+        EventSelection { version, at, after, position, fields }
+    }
+
+    fn is_chosen(&self, event: &Event) -> Result<bool> {
+        match &self.scan.event_filter {
+            None => Ok(true),
+            Some(filter) => Ok(filter.matches_row(&event.row(), self.reader.context)?),
+        }
+    }
+
+    fn rows_of(
+        &self,
+        states: impl Iterator<Item = Arc<Aggregate>>,
+        mut events: impl FnMut(&AggregateId) -> Option<Vec<Value>>,
+    ) -> Result<Vec<Value>> {
+        let StateReader { reader, scan, .. } = self;
+        let mut states: Vec<_> = states.collect();
+        states.sort_unstable_by_key(|aggregate| aggregate.first_position);
+        let mut rows = Vec::new();
+        for mut aggregate in states {
+            if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
+                break;
+            }
+            // Derived facts exist only for current states, in memory. Past states have no derived facts.
+            if scan.as_of == AsOf::Now
+                && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
+            {
+                Arc::make_mut(&mut aggregate).facts = now.facts.clone();
+            }
+            let Some(mut row) = self.row(&aggregate, None)? else { continue };
+            if scan.events
+                && let Value::Object(object) = &mut row
+            {
+                Arc::make_mut(object).push("_events", Value::from(events(&aggregate.id).unwrap_or_default()));
+            }
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Returns the row of a state if the scan selects the state.
+    fn row(&self, aggregate: &Aggregate, fields: Option<&BTreeSet<Arc<str>>>) -> Result<Option<Value>> {
+        let StateReader { reader, scan, streams, .. } = self;
+        reader.context.tick()?;
+        if (aggregate.deleted && !scan.deleted) || !streams.admits_stream(aggregate, reader.context)? {
+            return Ok(None);
+        }
+        let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
+        let whole = || aggregate.row_of(definition, fields);
+        let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
+        // The filter rejects most rows, so the filter gets a row with only the fields that it reads.
+        match &streams.filter_fields {
+            Some(filter_fields)
+                if !filter.matches_row(&aggregate.row_of(definition, Some(filter_fields)), reader.context)? =>
+            {
+                Ok(None)
+            }
+            Some(_) => Ok(Some(whole())),
+            None => {
+                let row = whole();
+                Ok(filter.matches_row(&row, reader.context)?.then_some(row))
+            }
+        }
+    }
 }
 
 /// The memory of the states of a fold, charged to the query. An event may grow or shrink a state, so the states are
@@ -339,100 +414,5 @@ impl<'a> FoldCharge<'a> {
         self.folded = 0;
         self.reader.context.give_back(std::mem::replace(&mut self.counted, bytes));
         Ok(self.reader.context.charge(bytes)?)
-    }
-}
-
-/// Returns the part of the log that a fold must read. Payload fields that the query does not need are left out where
-/// possible, because each field of a state depends only on the same field of the payloads.
-fn event_selection(
-    reader: &QueryReader<'_>,
-    scan: &StateScan,
-    fields: Option<&BTreeSet<Arc<str>>>,
-    streams: &StreamScan<'_>,
-) -> EventSelection {
-    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
-    let (mut version, mut at, mut position) = (None, None, reader.position);
-    match scan.as_of {
-        AsOf::Now => {}
-        AsOf::At(ms) => at = Some(ms),
-        AsOf::Version(last) => version = Some(unsigned(last)),
-        AsOf::Position(last) => position = position.min(unsigned(last)),
-    }
-    let Positions { first, last } = Positions::of(scan.event_filter.as_deref());
-    let (after, position) = (first.saturating_sub(1), position.min(last));
-    let whole =
-        scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.filter_fields.is_none());
-    let fields = fields.filter(|_| !whole).map(|fields| {
-        let filter_fields = streams.filter_fields.iter().flatten();
-        Arc::new(fields.iter().chain(filter_fields).cloned().collect())
-    });
-    EventSelection { version, at, after, position, fields }
-}
-
-fn is_chosen(reader: &QueryReader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
-    match &scan.event_filter {
-        None => Ok(true),
-        Some(filter) => Ok(filter.matches_row(&event.row(), reader.context)?),
-    }
-}
-
-fn rows_of(
-    reader: &QueryReader<'_>,
-    scan: &StateScan,
-    streams: &StreamScan<'_>,
-    states: impl Iterator<Item = Arc<Aggregate>>,
-    mut events: impl FnMut(&AggregateId) -> Option<Vec<Value>>,
-) -> Result<Vec<Value>> {
-    let mut states: Vec<_> = states.collect();
-    states.sort_unstable_by_key(|aggregate| aggregate.first_position);
-    let mut rows = Vec::new();
-    for mut aggregate in states {
-        if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
-            break;
-        }
-        // Derived facts exist only for current states, in memory. Past states have no derived facts.
-        if scan.as_of == AsOf::Now
-            && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
-        {
-            Arc::make_mut(&mut aggregate).facts = now.facts.clone();
-        }
-        let Some(mut row) = row(reader, scan, streams, &aggregate, None)? else { continue };
-        if scan.events
-            && let Value::Object(object) = &mut row
-        {
-            Arc::make_mut(object).push("_events", Value::from(events(&aggregate.id).unwrap_or_default()));
-        }
-        rows.push(row);
-    }
-    Ok(rows)
-}
-
-/// Returns the row of a state if the scan selects the state.
-fn row(
-    reader: &QueryReader<'_>,
-    scan: &StateScan,
-    streams: &StreamScan<'_>,
-    aggregate: &Aggregate,
-    fields: Option<&BTreeSet<Arc<str>>>,
-) -> Result<Option<Value>> {
-    reader.context.tick()?;
-    if (aggregate.deleted && !scan.deleted) || !streams.admits_stream(aggregate, reader.context)? {
-        return Ok(None);
-    }
-    let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
-    let whole = || aggregate.row_of(definition, fields);
-    let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
-    // The filter rejects most rows, so the filter gets a row with only the fields that it reads.
-    match &streams.filter_fields {
-        Some(filter_fields)
-            if !filter.matches_row(&aggregate.row_of(definition, Some(filter_fields)), reader.context)? =>
-        {
-            Ok(None)
-        }
-        Some(_) => Ok(Some(whole())),
-        None => {
-            let row = whole();
-            Ok(filter.matches_row(&row, reader.context)?.then_some(row))
-        }
     }
 }
