@@ -121,7 +121,7 @@ pub async fn restore_states(state: &State, position: u64) -> Result<()> {
                 }
                 _ => None,
             };
-            state.folded.set_at_follower(event.aggregate_id.clone(), at);
+            state.folded.follower.set(event.aggregate_id.clone(), at);
         }
     }
     Ok(())

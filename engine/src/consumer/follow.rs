@@ -76,22 +76,14 @@ pub async fn follow(
         reported.mark_unchanged();
         let stepped = step(state.clone()).await;
         let is_following = matches!(stepped, Ok(StepOutcome::Following));
-        let mut rest_until = match &stepped {
-            Ok(StepOutcome::Resting { until_ms, .. }) => Some(*until_ms),
-            _ => None,
-        };
-        let retry_at = match &stepped {
-            Ok(StepOutcome::Retrying { at_ms, .. }) => Some(*at_ms),
-            _ => None,
-        };
-        let lag = match stepped {
+        let lag = match &stepped {
             Ok(
                 StepOutcome::Reached(reached)
                 | StepOutcome::Resting { reached, .. }
                 | StepOutcome::Retrying { reached, .. },
             ) => {
                 wait = pause;
-                head.borrow_and_update().saturating_sub(reached)
+                head.borrow_and_update().saturating_sub(*reached)
             }
             Ok(StepOutcome::Interrupted | StepOutcome::Unfinished | StepOutcome::Following) if stopped.has_begun() => {
                 return;
@@ -121,8 +113,12 @@ pub async fn follow(
             }
             continue;
         }
-        // Retries do not delay events that were appended during the step.
-        rest_until = rest_until.or(retry_at.filter(|_| lag == 0));
+        let rest_until = match stepped {
+            Ok(StepOutcome::Resting { until_ms, .. }) => Some(until_ms),
+            // Retries do not delay events that were appended during the step.
+            Ok(StepOutcome::Retrying { at_ms, .. }) if lag == 0 => Some(at_ms),
+            _ => None,
+        };
         if lag == 0 || rest_until.is_some() {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },

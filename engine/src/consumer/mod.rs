@@ -160,7 +160,7 @@ async fn run_graph_step(state: &Arc<State>, appender: &Appender, slot: &WorkerSl
         state.plugins.retries.report_elsewhere(u64::MAX, None);
         return Ok(StepOutcome::Following);
     };
-    match step(&mut turn).await {
+    match step(&mut turn.worker).await {
         Ok((WorkerStep { position, is_settling }, retry_at)) => {
             turn.keep();
             let is_due = retry_at.is_some_and(|at_ms| at_ms <= state.clock.now_ms());

@@ -12,11 +12,11 @@ use super::graph::project::GraphProjection;
 use super::graph::settling::{Basis, RemainingEdges};
 use super::plugins::agent_registration::register_scripted;
 use super::plugins::attempt::RetryPolicy;
-use super::plugins::circuit;
+use super::plugins::circuit::{self, CallSubject};
 use super::plugins::circuits::Circuits;
 use super::plugins::dispatch::{self, Dispatcher};
 use super::plugins::enrich::{EnrichOutcome, Enricher};
-use super::plugins::parking::{AppendCause, ParkingBuffer};
+use super::plugins::parking::ParkingBuffer;
 use super::plugins::retries::Retries;
 use super::plugins::route::Router;
 use super::plugins::scripted_agents::ScriptedAgents;
@@ -27,6 +27,7 @@ use crate::hook::Hook;
 use crate::mailbox::members::Members;
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Facts, Priority};
+use crate::model::graph::EnrichmentFacts;
 use crate::model::value::Object;
 use crate::resident::graph::Edges;
 use crate::state::State;
@@ -80,7 +81,7 @@ impl Worker {
         // The checkpoint of another server may include events that this server has not read yet.
         state.refresh().await?;
         let redefinitions = state.types.redefined.position();
-        state.folded.follower_caught_up();
+        state.folded.follower.clear();
         restore_states(&state, checkpoint.position).await?;
         let view = FollowerView::new(&state);
         let basis = Basis::current(&state);
@@ -114,12 +115,12 @@ impl Worker {
 
     /// Returns the position of the last processed event.
     pub fn position(&self) -> u64 {
-        self.checkpointer.position()
+        self.checkpointer.checkpoint().position
     }
 
     /// Returns the number of writes of the graph, as of the worker's checkpoint.
     pub fn writes(&self) -> u64 {
-        self.checkpointer.writes()
+        self.checkpointer.checkpoint().writes
     }
 
     /// Fails if another server has taken over since the worker began, according to this server's last read of the
@@ -185,12 +186,12 @@ impl Worker {
         let state = self.state.clone();
         let newest = || PluginMap::new(&state.plugins, |plugin| state.plugins.newest(plugin));
         let mut versions = newest();
-        let mut changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
+        let mut changed = AdoptedVersion::changed(&self.checkpointer.checkpoint().versions, &versions, self.position());
         if changed.is_some() && !state.is_exclusive() {
             // Another server may have released the versions that the checkpoint names, or newer versions.
             state.plugins.releases.refresh().await?;
             versions = newest();
-            changed = AdoptedVersion::changed(self.checkpointer.versions(), &versions, self.position());
+            changed = AdoptedVersion::changed(&self.checkpointer.checkpoint().versions, &versions, self.position());
         }
         if let Some(changed) = changed {
             self.checkpointer.set_versions(changed);
@@ -212,7 +213,7 @@ impl Worker {
         if redefinitions == self.redefinitions || self.is_idle() {
             return Ok(());
         }
-        self.state.folded.follower_caught_up();
+        self.state.folded.follower.clear();
         restore_states(&self.state, self.position()).await?;
         self.redefinitions = redefinitions;
         self.scripted_agents.forget_mentions();
@@ -253,7 +254,7 @@ impl Worker {
     /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is
     /// enabled later begins at the last stored checkpoint.
     fn pass_over(&self) -> u64 {
-        self.state.folded.follower_caught_up();
+        self.state.folded.follower.clear();
         let position = self.state.folded.position();
         self.state.graph_progress.set(position);
         self.state.report(WorkspaceProgress { consumed: position, ..WorkspaceProgress::default() });
@@ -298,8 +299,8 @@ impl Worker {
         });
         for (plugin, context, result) in join_all(appends).await {
             let aggregate_id = context.event.aggregate_id.as_str();
-            let requested = AppendCause { event: &context.event, aggregate_id };
-            parking.settle(circuits, plugin, Hook::Enrich, requested, result?);
+            let subject = CallSubject { event: &context.event, aggregate_id };
+            parking.settle(circuits, plugin, Hook::Enrich, subject, result?);
         }
         Ok(())
     }
@@ -373,7 +374,7 @@ impl Worker {
         let digest = basis.digest.clone();
         self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;
         self.settling.begin_at(basis);
-        let before = self.state.graph.replace(std::mem::take(edges), self.checkpointer.position());
+        let before = self.state.graph.replace(std::mem::take(edges), self.checkpointer.checkpoint().position);
         show(&self.state, before.iter().map(|id| (id, None)));
         let found = self.state.graph.all_facts();
         show(&self.state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
@@ -391,16 +392,8 @@ pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result
         async move { log.read_facts(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {
-        let readable = found.into_iter().filter_map(|(id, found)| match found {
-            Ok(found) => Some((id, found)),
-            // The stored facts are skipped. The aggregate's next event or a rebuild replaces them.
-            Err(error) => {
-                let workspace = &*state.record.id;
-                tracing::error!(%error, workspace, aggregate = %id, "skipped stored facts that cannot be read");
-                None
-            }
-        });
-        let found: Vec<_> = readable.map(|(id, found)| edges.restore(view, &id, found, &is_enabled)).collect();
+        let readable = found.into_iter().filter_map(|(id, found)| Some((readable(state, &id, found)?, id)));
+        let found: Vec<_> = readable.map(|(found, id)| edges.restore(view, &id, found, &is_enabled)).collect();
         show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(state.db.edge_ranges(generation).await?, |key_range| {
@@ -412,4 +405,14 @@ pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result
     }
     edges.restored(view);
     Ok(edges)
+}
+
+/// Returns the stored facts of an aggregate, or `None` if the facts cannot be read. The aggregate's next event or a
+/// rebuild replaces such facts.
+pub(super) fn readable(state: &State, id: &str, found: store::Result<EnrichmentFacts>) -> Option<EnrichmentFacts> {
+    let log = |error: &store::Error| {
+        let workspace = &*state.record.id;
+        tracing::error!(%error, workspace, aggregate = %id, "skipped stored facts that cannot be read");
+    };
+    found.inspect_err(log).ok()
 }

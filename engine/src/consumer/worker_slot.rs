@@ -3,7 +3,6 @@
 //! A worker that failed or was canceled may differ from the store. Such a worker is dropped, and the next turn starts
 //! from the stored state.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -32,7 +31,7 @@ pub struct WorkerSlot {
 /// a canceled request, the next turn starts from the stored state.
 pub struct WorkerTurn<'a> {
     slot: MutexGuard<'a, Option<Worker>>,
-    worker: Worker,
+    pub worker: Worker,
 }
 
 impl WorkerSlot {
@@ -49,7 +48,7 @@ impl WorkerSlot {
             // The caller changes the graph, so this server takes over from the server that leads.
             let lead = state.leadership.take_over().await?;
             let mut turn = self.begin(slot, state, appender, lead).await?;
-            match turn.adopt_versions().await {
+            match turn.worker.adopt_versions().await {
                 Ok(()) => return Ok(turn),
                 // Another server has processed events or adopted versions. The next turn begins with the state that the
                 // other server stored.
@@ -141,19 +140,5 @@ impl WorkerTurn<'_> {
     pub fn keep(self) {
         let WorkerTurn { mut slot, worker } = self;
         *slot = Some(worker);
-    }
-}
-
-impl Deref for WorkerTurn<'_> {
-    type Target = Worker;
-
-    fn deref(&self) -> &Worker {
-        &self.worker
-    }
-}
-
-impl DerefMut for WorkerTurn<'_> {
-    fn deref_mut(&mut self) -> &mut Worker {
-        &mut self.worker
     }
 }

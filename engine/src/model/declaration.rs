@@ -61,6 +61,13 @@ struct PatternCompilation<'p> {
     is_new: bool,
 }
 
+/// The reader of one definition. The reader collects the violations.
+struct DefinitionReader<'p> {
+    /// The compilation of the patterns, or `None` if the patterns are not compiled.
+    compiling: Option<PatternCompilation<'p>>,
+    violations: Violations,
+}
+
 /// Parses a definition that a client sent. The error lists every violation.
 ///
 /// This function compiles the patterns, which takes time. It must not run on threads that serve requests.
@@ -76,50 +83,185 @@ pub fn parse_exported(body: &Value, patterns: &Patterns) -> Result<Definition, V
 
 fn parse_with(body: &Value, patterns: &Patterns, is_new: bool) -> Result<Definition, Vec<Violation>> {
     let compiling = PatternCompilation { matching: PatternMatcher::new(patterns), count: 0, bytes: 0, is_new };
-    let (definition, violations) = read_with(body, &mut Some(compiling));
+    let (definition, violations) = read_with(body, Some(compiling));
     if violations.is_empty() { Ok(definition) } else { Err(violations) }
 }
 
 /// Reads a stored definition without compiling its patterns. Returns the usable parts, and every violation.
 pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
-    read_with(body, &mut None)
+    read_with(body, None)
 }
 
-fn read_with(body: &Value, compiling: &mut Option<PatternCompilation>) -> (Definition, Vec<Violation>) {
-    let mut violations = Violations::default();
-    let Some(object) = body.as_object() else {
-        violations.add("", "a type definition must be an object");
-        return (Definition::new("", "", Vec::new(), Vec::new()), violations.into_vec());
-    };
-    hint::add_unknown(object, &KEYS, "", &mut violations);
-    let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
-        Some((_, Some(name))) if is_valid_name(name) => Some(name),
-        Some((other, _)) => {
-            violations.refuse("/type_name", format!("{} is not a type name: expected {NAME_FORM}", excerpt(other)))
+fn read_with(body: &Value, compiling: Option<PatternCompilation>) -> (Definition, Vec<Violation>) {
+    let mut reader = DefinitionReader { compiling, violations: Violations::default() };
+    let definition = reader.definition(body);
+    (definition, reader.violations.into_vec())
+}
+
+impl DefinitionReader<'_> {
+    fn definition(&mut self, body: &Value) -> Definition {
+        let violations = &mut self.violations;
+        let Some(object) = body.as_object() else {
+            violations.add("", "a type definition must be an object");
+            return Definition::new("", "", Vec::new(), Vec::new());
+        };
+        hint::add_unknown(object, &KEYS, "", violations);
+        let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
+            Some((_, Some(name))) if is_valid_name(name) => Some(name),
+            Some((other, _)) => {
+                violations.refuse("/type_name", format!("{} is not a type name: expected {NAME_FORM}", excerpt(other)))
+            }
+            None => violations.refuse("/type_name", "required"),
+        };
+        let type_name = type_name.unwrap_or_default();
+        let display_name = match object.get("display_name") {
+            None | Some(Value::Null) => type_name.to_owned(),
+            Some(Value::String(name)) => name.to_string(),
+            Some(other) => {
+                violations.add("/display_name", format!("expected a string, found {}", other.type_name()));
+                String::new()
+            }
+        };
+        let traits = parse_traits(object.get("traits"), violations);
+        let fields = self.fields(object.get("fields"), "/fields", 0);
+        let count: usize = fields.iter().map(Field::count).sum();
+        if count > MAX_FIELDS {
+            let message = format!("{count} fields, including nested fields; at most {MAX_FIELDS} are allowed");
+            self.violations.add("/fields", message);
         }
-        None => violations.refuse("/type_name", "required"),
-    };
-    let type_name = type_name.unwrap_or_default();
-    let display_name = match object.get("display_name") {
-        None | Some(Value::Null) => type_name.to_owned(),
-        Some(Value::String(name)) => name.to_string(),
-        Some(other) => {
-            violations.add("/display_name", format!("expected a string, found {}", other.type_name()));
-            String::new()
-        }
-    };
-    let traits = parse_traits(object.get("traits"), &mut violations);
-    let fields = parse_fields(object.get("fields"), "/fields", 0, compiling, &mut violations);
-    let count: usize = fields.iter().map(Field::count).sum();
-    if count > MAX_FIELDS {
-        violations.add("/fields", format!("{count} fields, including nested fields; at most {MAX_FIELDS} are allowed"));
+        let mut definition = Definition::new(type_name, &display_name, traits, fields);
+        definition.events = self.events(object.get("events"), type_name);
+        let unknown = choice::<UnknownFields>(object.get("unknown"), "/unknown", &mut self.violations);
+        definition.unknown = unknown.unwrap_or_default();
+        definition
     }
-    let events = events::parse(object.get("events"), type_name, compiling, &mut violations);
-    let mut definition = Definition::new(type_name, &display_name, traits, fields);
-    definition.events = events;
-    definition.unknown =
-        choice::<UnknownFields>(object.get("unknown"), "/unknown", &mut violations).unwrap_or_default();
-    (definition, violations.into_vec())
+
+    /// Parses a list of fields. `depth` is the number of fields that enclose the list.
+    fn fields(&mut self, value: Option<&Value>, at: &str, depth: usize) -> Vec<Field> {
+        let items = items(value, at, "field definitions", &mut self.violations);
+        if items.len() > MAX_FIELDS {
+            self.violations.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
+            return Vec::new();
+        }
+        let mut fields: Vec<Field> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("{at}/{index}");
+            let Some(field) = self.field(item, &at, depth) else { continue };
+            if fields.iter().any(|known| known.name == field.name) {
+                self.violations.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
+            } else {
+                fields.push(field);
+            }
+        }
+        for label in fields.iter().filter(|field| field.label).skip(1) {
+            self.violations.add(at, format!("field '{}': only one field may be the label", label.name));
+        }
+        fields
+    }
+
+    fn field(&mut self, value: &Value, at: &str, depth: usize) -> Option<Field> {
+        let violations = &mut self.violations;
+        let Some(object) = value.as_object() else {
+            return violations.refuse(at, format!("expected an object, found {}", value.type_name()));
+        };
+        hint::add_unknown(object, &FIELD_KEYS, at, violations);
+        if depth > 0 {
+            nested::reject_top_level_keys(object, at, violations);
+        }
+        let name = match object.get("name").map(|value| (value, value.as_str())) {
+            Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !payload::is_reserved(name)) => {
+                Some(name)
+            }
+            Some((other, _)) => {
+                let expected = "expected a name that is not empty, starts with neither _ nor $, and contains no null \
+                                character; at the top level, aggregate_type and project_id are not allowed either";
+                violations.refuse(format!("{at}/name"), format!("{} is not a field name: {expected}", excerpt(other)))
+            }
+            None => violations.refuse(format!("{at}/name"), "required"),
+        };
+        self.options(object, name, at, depth)
+    }
+
+    /// Parses all settings of a field except its name.
+    fn options(&mut self, object: &Object, name: Option<&str>, at: &str, depth: usize) -> Option<Field> {
+        let violations = &mut self.violations;
+        let field_type = choice::<FieldType>(object.get("type"), &format!("{at}/type"), violations);
+        if object.get("type").is_none_or(Value::is_null) {
+            violations.add(format!("{at}/type"), "required");
+        }
+        let (name, field_type) = (name?, field_type?);
+        let mut field = Field::new(name, field_type);
+        let flags = [
+            ("required", &mut field.required),
+            ("label", &mut field.label),
+            ("personal", &mut field.personal),
+            ("search", &mut field.search),
+            ("must_exist", &mut field.must_exist),
+        ];
+        for (key, slot) in flags {
+            match object.get(key) {
+                None | Some(Value::Null) => {}
+                Some(Value::Bool(flag)) => *slot = *flag,
+                Some(other) => {
+                    violations.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name()))
+                }
+            }
+        }
+        for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
+            match given(object, key) {
+                None => {}
+                Some(bound) if bound.is_number() => *slot = bound.as_f64(),
+                Some(other) => {
+                    violations.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name()))
+                }
+            }
+        }
+        field.fold = choice::<Fold>(object.get("fold"), &format!("{at}/fold"), violations).unwrap_or_default();
+        parse_search(object, &mut field, at, violations);
+        field.pattern = self.pattern(object.get("pattern"), at);
+        field.allowed = parse_allowed(object.get("enum"), at, &mut self.violations);
+        field.reference_type = self.reference_type(object.get("reference_type"), field_type, at);
+        if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
+            let message = "allowed only on a field that has the type reference and no default";
+            self.violations.add(format!("{at}/must_exist"), message);
+        }
+        self.nested(object, &mut field, at, depth);
+        // Generated clients send null for missing keys. A null default therefore counts as missing, and a required
+        // field stays required.
+        if let Some(default) = given(object, "default") {
+            let at = format!("{at}/default");
+            depth::check_field(default, field.fold, &at, &mut self.violations);
+            let mut checking = PayloadCheck::new(&mut self.violations);
+            checking.matching = self.compiling.as_ref().map(|compiling| &compiling.matching);
+            checking.check_value(&field, default, WrittenForm::default(), ValueLocation::At(&at));
+            field.default = Some(default.clone());
+        }
+        if self.compiling.as_ref().is_some_and(|compiling| compiling.is_new) {
+            workable::check(&field, at, &mut self.violations);
+        }
+        Some(field)
+    }
+
+    fn pattern(&mut self, value: Option<&Value>, at: &str) -> Option<Arc<str>> {
+        let value = value.filter(|value| !value.is_null())?;
+        let at = format!("{at}/pattern");
+        let Value::String(text) = value else {
+            return self.violations.refuse(at, format!("expected a regular expression, found {}", value.type_name()));
+        };
+        match self.compiling.as_mut().map(|compiling| compiling.add(text)) {
+            Some(Err(reason)) => self.violations.refuse(at, reason),
+            Some(Ok(())) | None => Some(text.clone()),
+        }
+    }
+
+    fn reference_type(&mut self, value: Option<&Value>, field_type: FieldType, at: &str) -> Option<Arc<str>> {
+        let (value, at) = (value.filter(|value| !value.is_null())?, format!("{at}/reference_type"));
+        match value.as_str().filter(|name| is_valid_name(name)) {
+            Some(name) if field_type == FieldType::Reference => Some(name.into()),
+            Some(_) => self.violations.refuse(at, "allowed only on a field of type reference"),
+            None => self.violations.refuse(at, format!("{} is not a type name: expected {NAME_FORM}", excerpt(value))),
+        }
+    }
 }
 
 /// Converts a definition to the form that clients send. This form contains neither the revision nor the flags `builtin`
@@ -197,129 +339,6 @@ fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<s
     traits
 }
 
-/// Parses a list of fields. `depth` is the number of fields that enclose the list.
-fn parse_fields(
-    value: Option<&Value>,
-    at: &str,
-    depth: usize,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) -> Vec<Field> {
-    let items = items(value, at, "field definitions", violations);
-    if items.len() > MAX_FIELDS {
-        violations.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
-        return Vec::new();
-    }
-    let mut fields: Vec<Field> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let at = format!("{at}/{index}");
-        let Some(field) = parse_field(item, &at, depth, compiling, violations) else { continue };
-        if fields.iter().any(|known| known.name == field.name) {
-            violations.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
-        } else {
-            fields.push(field);
-        }
-    }
-    for label in fields.iter().filter(|field| field.label).skip(1) {
-        violations.add(at, format!("field '{}': only one field may be the label", label.name));
-    }
-    fields
-}
-
-fn parse_field(
-    value: &Value,
-    at: &str,
-    depth: usize,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) -> Option<Field> {
-    let Some(object) = value.as_object() else {
-        return violations.refuse(at, format!("expected an object, found {}", value.type_name()));
-    };
-    hint::add_unknown(object, &FIELD_KEYS, at, violations);
-    if depth > 0 {
-        nested::reject_top_level_keys(object, at, violations);
-    }
-    let name = match object.get("name").map(|value| (value, value.as_str())) {
-        Some((_, Some(name))) if payload::is_field_name(name) && (depth > 0 || !payload::is_reserved(name)) => {
-            Some(name)
-        }
-        Some((other, _)) => {
-            let expected = "expected a name that is not empty, starts with neither _ nor $, and contains no null \
-                            character; at the top level, aggregate_type and project_id are not allowed either";
-            violations.refuse(format!("{at}/name"), format!("{} is not a field name: {expected}", excerpt(other)))
-        }
-        None => violations.refuse(format!("{at}/name"), "required"),
-    };
-    parse_options(object, name, at, depth, compiling, violations)
-}
-
-/// Parses all settings of a field except its name.
-fn parse_options(
-    object: &Object,
-    name: Option<&str>,
-    at: &str,
-    depth: usize,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) -> Option<Field> {
-    let field_type = choice::<FieldType>(object.get("type"), &format!("{at}/type"), violations);
-    if object.get("type").is_none_or(Value::is_null) {
-        violations.add(format!("{at}/type"), "required");
-    }
-    let (name, field_type) = (name?, field_type?);
-    let mut field = Field::new(name, field_type);
-    let flags = [
-        ("required", &mut field.required),
-        ("label", &mut field.label),
-        ("personal", &mut field.personal),
-        ("search", &mut field.search),
-        ("must_exist", &mut field.must_exist),
-    ];
-    for (key, slot) in flags {
-        match object.get(key) {
-            None | Some(Value::Null) => {}
-            Some(Value::Bool(flag)) => *slot = *flag,
-            Some(other) => {
-                violations.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name()))
-            }
-        }
-    }
-    for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
-        match given(object, key) {
-            None => {}
-            Some(bound) if bound.is_number() => *slot = bound.as_f64(),
-            Some(other) => {
-                violations.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name()))
-            }
-        }
-    }
-    field.fold = choice::<Fold>(object.get("fold"), &format!("{at}/fold"), violations).unwrap_or_default();
-    parse_search(object, &mut field, at, violations);
-    field.pattern = parse_pattern(object.get("pattern"), at, compiling, violations);
-    field.allowed = parse_allowed(object.get("enum"), at, violations);
-    field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, violations);
-    if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
-        let message = "allowed only on a field that has the type reference and no default";
-        violations.add(format!("{at}/must_exist"), message);
-    }
-    nested::parse(object, &mut field, at, depth, compiling, violations);
-    // Generated clients send null for missing keys. A null default therefore counts as missing, and a required field
-    // stays required.
-    if let Some(default) = given(object, "default") {
-        let at = format!("{at}/default");
-        depth::check_field(default, field.fold, &at, violations);
-        let mut checking = PayloadCheck::new(violations);
-        checking.matching = compiling.as_ref().map(|compiling| &compiling.matching);
-        checking.check_value(&field, default, WrittenForm::default(), ValueLocation::At(&at));
-        field.default = Some(default.clone());
-    }
-    if compiling.as_ref().is_some_and(|compiling| compiling.is_new) {
-        workable::check(&field, at, violations);
-    }
-    Some(field)
-}
-
 /// Returns the value of a key, or `None` if the key is missing or its value is null.
 fn given<'a>(object: &'a Object, key: &str) -> Option<&'a Value> {
     object.get(key).filter(|value| !value.is_null())
@@ -357,23 +376,6 @@ fn choice<T: VariantArray + Copy + FromStr + Into<&'static str>>(
     found
 }
 
-fn parse_pattern(
-    value: Option<&Value>,
-    at: &str,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) -> Option<Arc<str>> {
-    let value = value.filter(|value| !value.is_null())?;
-    let at = format!("{at}/pattern");
-    let Value::String(text) = value else {
-        return violations.refuse(at, format!("expected a regular expression, found {}", value.type_name()));
-    };
-    match compiling.as_mut().map(|compiling| compiling.add(text)) {
-        Some(Err(reason)) => violations.refuse(at, reason),
-        Some(Ok(())) | None => Some(text.clone()),
-    }
-}
-
 impl PatternCompilation<'_> {
     /// Compiles one more pattern. The error describes the mistake in the pattern or the exceeded limit.
     fn add(&mut self, pattern: &str) -> Result<(), String> {
@@ -401,19 +403,5 @@ fn parse_allowed(value: Option<&Value>, at: &str, violations: &mut Violations) -
             let message = format!("expected a non-empty array, found {}", excerpt(other));
             violations.refuse(format!("{at}/enum"), message)
         }
-    }
-}
-
-fn parse_reference_type(
-    value: Option<&Value>,
-    field_type: FieldType,
-    at: &str,
-    violations: &mut Violations,
-) -> Option<Arc<str>> {
-    let (value, at) = (value.filter(|value| !value.is_null())?, format!("{at}/reference_type"));
-    match value.as_str().filter(|name| is_valid_name(name)) {
-        Some(name) if field_type == FieldType::Reference => Some(name.into()),
-        Some(_) => violations.refuse(at, "allowed only on a field of type reference"),
-        None => violations.refuse(at, format!("{} is not a type name: expected {NAME_FORM}", excerpt(value))),
     }
 }

@@ -11,7 +11,7 @@ pub const MAX_CHARS: usize = 100;
 /// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never created,
 /// because the text of a value with shared parts may be far longer than the value in memory.
 pub fn excerpt(value: &Value) -> String {
-    let mut out = Cut::default();
+    let mut out = Cut { bytes: Vec::new(), max_chars: MAX_CHARS };
     // The serializer fails when the buffer is full. The buffer then contains the characters before the cut.
     let _ = serde_json::to_writer(&mut out, value);
     out.finish()
@@ -20,32 +20,35 @@ pub fn excerpt(value: &Value) -> String {
 /// Formats a text for an error message and cuts it after [`MAX_CHARS`] characters. The text may be a client's text, a
 /// name or a pattern.
 pub fn excerpt_of(shown: impl fmt::Display) -> String {
-    let mut out = Cut::default();
+    cut(MAX_CHARS, shown)
+}
+
+/// Formats `shown` and cuts the text after `max_chars` characters. Formatting stops at the cut.
+pub fn cut(max_chars: usize, shown: impl fmt::Display) -> String {
+    let mut out = Cut { bytes: Vec::new(), max_chars };
     let _ = write!(out, "{shown}");
     out.finish()
 }
 
-/// A buffer for the first bytes of a text. The capacity is enough for one character more than [`MAX_CHARS`], which
-/// shows whether the text must be cut.
-#[derive(Default)]
+/// A buffer for the first bytes of a text. The capacity is enough for one character more than `max_chars`, which shows
+/// whether the text must be cut.
 struct Cut {
     bytes: Vec<u8>,
+    max_chars: usize,
 }
 
 impl Cut {
-    /// The capacity in bytes. A character takes at most four bytes.
-    const BYTES: usize = 4 * (MAX_CHARS + 1);
-
     /// Appends bytes up to the capacity. Returns `false` if some bytes did not fit.
     fn take(&mut self, bytes: &[u8]) -> bool {
-        let remaining = Cut::BYTES - self.bytes.len();
+        // A character takes at most four bytes.
+        let remaining = 4 * (self.max_chars + 1) - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
         bytes.len() <= remaining
     }
 
     fn finish(self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
-        match text.char_indices().nth(MAX_CHARS) {
+        match text.char_indices().nth(self.max_chars) {
             Some((cut, _)) => format!("{}…", &text[..cut]),
             None => text.into_owned(),
         }

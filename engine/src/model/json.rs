@@ -41,34 +41,13 @@ pub(super) fn parse_with<'t, S: DeserializeSeed<'t>>(text: &'t [u8], seed: S) ->
     Ok(value)
 }
 
-/// The deserializer of a value inside a stored record.
-pub struct RecordDeserializer;
-
-impl<'de> DeserializeSeed<'de> for RecordDeserializer {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        NestedDeserializer::of_store().deserialize(deserializer)
-    }
-}
-
-/// The deserializer of an object inside a stored record.
-pub struct StoredObject;
-
-impl<'de> DeserializeSeed<'de> for StoredObject {
-    type Value = Arc<Object>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arc<Object>, D::Error> {
-        object_of(RecordDeserializer.deserialize(deserializer)?)
-    }
-}
-
 /// Deserializes an object inside a stored record, as a function for `#[serde(deserialize_with)]`.
 pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Object>, D::Error> {
-    StoredObject.deserialize(deserializer)
+    object_of(NestedDeserializer::of_store().deserialize(deserializer)?)
 }
 
-pub(super) fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
+/// Returns the object in a value. The error names the type of any other value.
+pub fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
     match value {
         Value::Object(object) => Ok(object),
         other => Err(E::custom(format_args!("expected an object, found {}", other.type_name()))),
@@ -77,8 +56,8 @@ pub(super) fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>
 
 /// Parses a record that contains values of any structure.
 ///
-/// Such values may nest deeper than the parser's built-in limit. Their deserializers, [`RecordDeserializer`] and
-/// [`StoredObject`], count the levels instead.
+/// Such values may nest deeper than the parser's built-in limit. Their deserializer, [`NestedDeserializer`], counts the
+/// levels instead.
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
     parse_with(text, PhantomData::<T>)
 }
@@ -151,7 +130,7 @@ impl From<serde_json::Value> for Value {
 
 /// The deserializer of a value. The value may nest `levels_left` more levels, out of at most `max_levels`.
 #[derive(Clone, Copy)]
-pub(super) struct NestedDeserializer {
+pub struct NestedDeserializer {
     levels_left: usize,
     max_levels: usize,
     /// The function that converts each object after the object was read.
@@ -163,7 +142,7 @@ impl NestedDeserializer {
         NestedDeserializer { levels_left: MAX_DEPTH, max_levels: MAX_DEPTH, convert: |object| Ok(object.into()) }
     }
 
-    fn of_store() -> NestedDeserializer {
+    pub fn of_store() -> NestedDeserializer {
         NestedDeserializer {
             levels_left: MAX_STORED_DEPTH,
             max_levels: MAX_STORED_DEPTH,

@@ -276,10 +276,30 @@ impl PayloadCheck<'_> {
             let allowed = excerpt_of(allowed.join(", "));
             self.violations.add(at, format!("{} is not one of {allowed}", excerpt(value)));
         }
-        check_bounds(field, value, text, at, self.violations);
+        self.check_bounds(field, value, text, at);
         self.check_pattern(field, value, at);
         self.check_target(field, value, at);
         self.check_inner(field, value, written, at);
+    }
+
+    fn check_bounds(&mut self, field: &Field, value: &Value, written: Option<&str>, at: ValueLocation<'_>) {
+        if let (FieldType::Decimal, Some(number)) = (field.field_type, decimal_of(value, written)) {
+            return check_decimal(field, number, at, self.violations);
+        }
+        let (measure, what) = match value {
+            Value::String(text) => (text.chars().count() as f64, "length"),
+            Value::Array(items) => (items.len() as f64, "number of items"),
+            other => match other.as_f64() {
+                Some(number) => (number, "value"),
+                None => return,
+            },
+        };
+        if let Some(min) = field.min.filter(|min| measure < *min) {
+            self.violations.add(at, format!("{what} {measure} is below the minimum {min}"));
+        }
+        if let Some(max) = field.max.filter(|max| measure > *max) {
+            self.violations.add(at, format!("{what} {measure} is above the maximum {max}"));
+        }
     }
 
     fn check_pattern(&mut self, field: &Field, value: &Value, at: ValueLocation<'_>) {
@@ -404,32 +424,6 @@ pub(super) fn fits(field: &Field, value: &Value, written: Option<&str>) -> bool 
         // A field that collects values in a list also accepts single items.
         FieldType::Array => field.collects() || value.as_array().is_some(),
         FieldType::Reference => value.as_str().is_some_and(super::id::is_valid_id),
-    }
-}
-
-fn check_bounds(
-    field: &Field,
-    value: &Value,
-    written: Option<&str>,
-    at: ValueLocation<'_>,
-    violations: &mut Violations,
-) {
-    if let (FieldType::Decimal, Some(number)) = (field.field_type, decimal_of(value, written)) {
-        return check_decimal(field, number, at, violations);
-    }
-    let (measure, what) = match value {
-        Value::String(text) => (text.chars().count() as f64, "length"),
-        Value::Array(items) => (items.len() as f64, "number of items"),
-        other => match other.as_f64() {
-            Some(number) => (number, "value"),
-            None => return,
-        },
-    };
-    if let Some(min) = field.min.filter(|min| measure < *min) {
-        violations.add(at, format!("{what} {measure} is below the minimum {min}"));
-    }
-    if let Some(max) = field.max.filter(|max| measure > *max) {
-        violations.add(at, format!("{what} {measure} is above the maximum {max}"));
     }
 }
 

@@ -145,37 +145,16 @@ impl Value {
             (Value::Double(a), Value::Decimal(b)) => decimal::compare_double(*b, *a).reverse(),
             (Value::Date(a), Value::Date(b)) => a.cmp(b),
             (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Value::Array(a), Value::Array(b)) => compare_sequences(a.iter(), b.iter(), Value::compare),
-            (Value::Object(a), Value::Object(b)) => compare_sequences(a.iter(), b.iter(), compare_fields),
+            (Value::Array(a), Value::Array(b)) => a.iter().cmp(b.iter()),
+            (Value::Object(a), Value::Object(b)) => a.iter().map(field_key).cmp(b.iter().map(field_key)),
             _ => self.type_rank().cmp(&other.type_rank()),
         }
     }
 }
 
-fn compare_sequences<T>(
-    mut a: impl Iterator<Item = T>,
-    mut b: impl Iterator<Item = T>,
-    compare: impl Fn(T, T) -> Ordering,
-) -> Ordering {
-    loop {
-        match (a.next(), b.next()) {
-            (None, None) => return Ordering::Equal,
-            (None, Some(_)) => return Ordering::Less,
-            (Some(_), None) => return Ordering::Greater,
-            (Some(x), Some(y)) => match compare(x, y) {
-                Ordering::Equal => {}
-                unequal => return unequal,
-            },
-        }
-    }
-}
-
-/// Compares fields by the type of the value, then by name, then by value.
-fn compare_fields(a: (&Arc<str>, &Value), b: (&Arc<str>, &Value)) -> Ordering {
-    a.1.type_rank()
-        .cmp(&b.1.type_rank())
-        .then_with(|| a.0.as_bytes().cmp(b.0.as_bytes()))
-        .then_with(|| a.1.compare(b.1))
+/// Returns the sort key of a field. Fields are compared by the type of the value, then by name, then by value.
+fn field_key<'v>((name, value): (&'v Arc<str>, &'v Value)) -> (u8, &'v str, &'v Value) {
+    (value.type_rank(), name, value)
 }
 
 fn compare_doubles(a: f64, b: f64) -> Ordering {
@@ -194,16 +173,7 @@ fn compare_int_double(a: i64, b: f64) -> Ordering {
         return Ordering::Greater;
     }
     let whole = b.trunc();
-    a.cmp(&(whole as i64)).then_with(|| {
-        let fraction = b - whole;
-        if fraction > 0.0 {
-            Ordering::Less
-        } else if fraction < 0.0 {
-            Ordering::Greater
-        } else {
-            Ordering::Equal
-        }
-    })
+    a.cmp(&(whole as i64)).then_with(|| compare_doubles(0.0, b - whole))
 }
 
 impl PartialEq for Value {

@@ -4,7 +4,6 @@
 //! that change during the build are read again at the end of the build. Later, every published state is also written
 //! into the column.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -137,11 +136,7 @@ impl ColumnPath {
     fn put(&self, column: &mut Column, row: usize, aggregate: &Aggregate) {
         let Some((first, rest)) = self.0.split_first() else { return };
         let field = aggregate.field(first);
-        match &field {
-            None => column.set(row, Cell::Missing),
-            Some(Cow::Borrowed(value)) => column.set(row, below(value, rest)),
-            Some(Cow::Owned(value)) => column.set(row, below(value, rest)),
-        }
+        column.set(row, field.as_deref().map_or(Cell::Missing, |value| below(value, rest)));
     }
 }
 

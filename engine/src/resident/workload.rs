@@ -104,12 +104,9 @@ impl Inner {
             return;
         }
         if let Some(before) = before
-            && let Some(tasks) = self.held.get_mut(&before)
+            && self.held.get_mut(&before).is_some_and(|tasks| tasks.remove(id) && tasks.is_empty())
         {
-            tasks.remove(id);
-            if tasks.is_empty() {
-                self.held.remove(&before);
-            }
+            self.held.remove(&before);
         }
         if let Some(holder) = holder {
             self.held.entry(holder).or_default().insert(id.clone());

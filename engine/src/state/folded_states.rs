@@ -14,7 +14,6 @@ use super::progress::Progress;
 use super::streams::FollowedStreams;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
-use crate::model::id::AggregateId;
 use crate::resident::ResidentStates;
 use crate::resident::dirty::DirtyAggregates;
 use crate::resident::event_shapes::ObservedSchema;
@@ -35,7 +34,8 @@ pub struct FoldedStates {
     pub observed: ObservedSchema,
     /// The aggregates without a current snapshot.
     pub dirty: DirtyAggregates,
-    follower: FollowerStates,
+    /// The states at the position of the log's follower that may differ from the resident states.
+    pub follower: FollowerStates,
     /// The counts of the open tasks of each agent, and the tasks that each agent holds.
     pub workloads: Workloads,
     /// The position up to which events have been committed and folded. Followers of the log wait for changes of this
@@ -75,19 +75,9 @@ impl FoldedStates {
         self.follower.state(&self.resident, id)
     }
 
-    /// Sets the state of an aggregate at the follower's position.
-    pub fn set_at_follower(&self, id: AggregateId, state: Option<Arc<Aggregate>>) {
-        self.follower.set(id, state);
-    }
-
     /// Advances the log's follower. `aggregates` are the states after the events that the follower has processed.
     pub fn pass_follower(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         self.follower.pass(&self.resident, aggregates);
-    }
-
-    /// Records that the follower has reached the end of the log.
-    pub fn follower_caught_up(&self) {
-        self.follower.clear();
     }
 
     /// Sets the states that were loaded up to `position`. Called before any follower exists.

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use rustc_hash::FxHashSet;
 use tokio::sync::Mutex;
 
-use super::plugins::{HookCall, PluginIndex, PluginMap, PluginVersion, Plugins};
+use super::plugins::{HookCall, HookInput, HookValue, PluginIndex, PluginMap, PluginVersion, Plugins};
 use crate::clock::Clock;
 use crate::hook::{Failure, FailureKind, Hook, Outcome, PluginDescription};
 use crate::model::agent;
@@ -100,49 +100,37 @@ impl PluginHost {
     }
 
     /// Calls a hook for each input in turn, in the given version of the plugin. Stops after `streak` failures in a row.
-    pub async fn call<I, T>(
+    pub async fn call<I: HookInput, T: HookValue>(
         &self,
         plugin: PluginIndex,
         version: &PluginVersion,
         inputs: Vec<Arc<I>>,
         hook: HookCall<I, T>,
         streak: usize,
-    ) -> Vec<Outcome<T>>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Vec<Outcome<T>> {
         let meter = self.meters[plugin].clone();
         self.releases.plugins().call(&version.plugin, inputs, hook, streak, meter, self.clock.clone()).await
     }
 
     /// Calls a hook once, in the given version of the plugin. The workspace need not have adopted the version.
-    pub async fn call_version<I, T>(
+    pub async fn call_version<I: HookInput, T: HookValue>(
         &self,
         plugin: PluginIndex,
         version: &PluginVersion,
         input: Arc<I>,
         hook: HookCall<I, T>,
-    ) -> Outcome<T>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Outcome<T> {
         only(self.call(plugin, version, vec![input], hook, 1).await)
     }
 
     /// Calls a hook once, in the given version of a plugin, without counting the call in the measures. The workspace
     /// need not have adopted the version. Also returns the call's duration in milliseconds.
-    pub async fn try_once<I, T>(
+    pub async fn try_once<I: HookInput, T: HookValue>(
         &self,
         version: &PluginVersion,
         input: Arc<I>,
         hook: HookCall<I, T>,
-    ) -> (Outcome<T>, f64)
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> (Outcome<T>, f64) {
         let meter: Arc<CallMeter> = Arc::default();
         let call =
             self.releases.plugins().call(&version.plugin, vec![input], hook, 1, meter.clone(), self.clock.clone());

@@ -129,7 +129,7 @@ impl Plugins {
     ///
     /// The calls are passed to the threads in portions. Other plugins can run between two portions, even if this plugin
     /// is slow or has many inputs.
-    pub(super) async fn call<I, T>(
+    pub(super) async fn call<I: HookInput, T: HookValue>(
         &self,
         plugin: &Arc<dyn Plugin>,
         inputs: Vec<Arc<I>>,
@@ -137,11 +137,7 @@ impl Plugins {
         streak: usize,
         meter: Arc<CallMeter>,
         clock: Arc<dyn Clock>,
-    ) -> Vec<Outcome<T>>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Vec<Outcome<T>> {
         let inputs: Arc<[Arc<I>]> = inputs.into();
         let mut outcomes = Vec::with_capacity(inputs.len());
         let mut failed = 0;
@@ -174,6 +170,16 @@ impl Plugins {
         outcomes
     }
 }
+
+/// An input of a hook. The threads of the plugins share the input.
+pub trait HookInput: Send + Sync + 'static {}
+
+impl<I: Send + Sync + 'static> HookInput for I {}
+
+/// A value that a hook returns. The value moves from the thread of the plugin to the caller.
+pub trait HookValue: Send + 'static {}
+
+impl<T: Send + 'static> HookValue for T {}
 
 /// A function that calls a hook of a plugin with a prepared input.
 pub type HookCall<I, T> = fn(&dyn Plugin, &I) -> Outcome<T>;

@@ -100,31 +100,26 @@ impl Vectors {
     /// the labels stay marked as changed.
     pub async fn step(&self, labelled: VectorInput<'_>, db: &Database) -> Result<()> {
         let embedded = self.embedded(labelled, db).await?;
-        let (mut pending, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut pending, mut gone) = (Vec::new(), Vec::new());
         while pending.len() + gone.len() < MAX_BATCH {
-            let Some(id) = self.changed.lock().iter().next().cloned() else { break };
-            self.changed.lock().remove(&id);
+            let Some(id) = self.changed.lock().extract_if(|_| true).next() else { break };
             match (label(labelled, &id), embedded.lock().get(&id)) {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
-                        pending.push((id.clone(), label, hash));
-                        taken.push(id);
+                        pending.push((id, label, hash));
                     }
                 }
-                (None, Some(_)) => {
-                    gone.push(id.clone());
-                    taken.push(id);
-                }
+                (None, Some(_)) => gone.push(id),
                 (None, None) => {}
             }
         }
-        if taken.is_empty() {
+        if pending.is_empty() && gone.is_empty() {
             return Ok(());
         }
         let result = self.write(db, embedded, &pending, &gone).await;
         if result.is_err() {
-            self.touch(&taken);
+            self.touch(pending.iter().map(|(id, ..)| id).chain(&gone));
         }
         result
     }

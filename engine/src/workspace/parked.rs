@@ -106,7 +106,7 @@ async fn delete_steps(operation: &Operation, steps: &[StepId]) -> Result<()> {
     for steps in steps.chunks(DELETED_AT_ONCE) {
         // During a turn, no other server can park one of these steps again.
         let mut turn = operation.worker().await?;
-        turn.release_steps(steps).await?;
+        turn.worker.release_steps(steps).await?;
         turn.keep();
     }
     Ok(())
@@ -119,7 +119,7 @@ async fn replay_steps(operation: &Operation, parked: Vec<ParkedStep>) -> Result<
     for steps in steps.chunks(late_steps::STEPS_PER_TURN) {
         // Takes a new turn for each batch, so that plugins can process new events between two batches.
         let mut turn = operation.worker().await?;
-        let (done, failed) = late_steps::replay_parked(&mut turn, steps).await?;
+        let (done, failed) = late_steps::replay_parked(&mut turn.worker, steps).await?;
         turn.keep();
         replayed.done += done;
         replayed.failed.extend(failed);

@@ -131,7 +131,7 @@ impl Writer {
             };
             let mut total = ReplayTally::default();
             for hook in hooks {
-                let tally = replay::replay_plugin(&mut turn, plugin, hook, from_position).await?;
+                let tally = replay::replay_plugin(&mut turn.worker, plugin, hook, from_position).await?;
                 total = total.with(&tally);
             }
             turn.keep();
@@ -156,7 +156,7 @@ impl Writer {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
             let mut turn = operation.worker().await?;
-            let was_open = turn.close_circuit(plugin).await?;
+            let was_open = turn.worker.close_circuit(plugin).await?;
             turn.keep();
             Ok(was_open)
         })

@@ -50,25 +50,15 @@ impl Checkpointer {
         Checkpointer { state, db, lead, checkpoint, stored, has_new_basis, new_versions, unstored_bytes, facts, edges }
     }
 
-    /// Returns the position of the last processed event.
-    pub fn position(&self) -> u64 {
-        self.checkpoint.position
-    }
-
-    /// Returns the number of writes of the graph.
-    pub fn writes(&self) -> u64 {
-        self.checkpoint.writes
+    /// Returns the follower's current checkpoint. The stored checkpoint may be older.
+    pub fn checkpoint(&self) -> &GraphCheckpoint {
+        &self.checkpoint
     }
 
     /// Sets the digest of the definitions and plugins that the edges match.
     pub fn set_basis(&mut self, basis: Arc<str>) {
         self.checkpoint.basis = Some(basis);
         self.has_new_basis = true;
-    }
-
-    /// Returns the stored versions of plugins.
-    pub fn versions(&self) -> &Object {
-        &self.checkpoint.versions
     }
 
     /// Sets the plugin versions that the next write stores. These versions process the events after the current

@@ -11,7 +11,7 @@ use super::checkpointer::show;
 use super::settling::Basis;
 use crate::consumer::event_context::FollowerView;
 use crate::consumer::plugins::circuits::Circuits;
-use crate::consumer::worker::restored;
+use crate::consumer::worker::{readable, restored};
 use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::state::State;
@@ -45,7 +45,7 @@ impl Mirror {
     /// Applies the leader's writes since the last call.
     pub async fn step(&self, state: &Arc<State>) -> Result<()> {
         let mut applied = self.applied.lock().await;
-        state.folded.follower_caught_up();
+        state.folded.follower.clear();
         let reported = *state.reported.borrow();
         if let Some(MirrorCheckpoint { checkpoint, read_at }) = &*applied
             && checkpoint.writes == reported.writes
@@ -142,15 +142,9 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
     let is_enabled = |plugin: &str| state.plugins.find(plugin).is_some();
     for ids in facts.chunks(KEYS) {
         for (id, found) in state.db.read_facts_of(generation, ids).await? {
-            match found {
-                Ok(found) => {
-                    let (id, facts) = state.graph.set_facts(&view, &id, found, &is_enabled);
-                    show(state, std::iter::once((&id, Some(&*facts))));
-                }
-                Err(error) => {
-                    let workspace = &*state.record.id;
-                    tracing::error!(%error, workspace, aggregate = %id, "skipped stored facts that cannot be read");
-                }
+            if let Some(found) = readable(state, &id, found) {
+                let (id, facts) = state.graph.set_facts(&view, &id, found, &is_enabled);
+                show(state, std::iter::once((&id, Some(&*facts))));
             }
         }
     }

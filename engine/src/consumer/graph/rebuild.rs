@@ -90,15 +90,12 @@ pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot)
     // because the generation that it would replace no longer exists.
     let unused = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = appender.database().drop_generations(unused).await;
-    match (result, dropped) {
-        (Ok(rebuilt), Ok(())) => Ok(rebuilt),
-        (Ok(rebuilt), Err(error)) => {
-            let workspace = &*state.record.id;
-            tracing::warn!(%error, workspace, "failed to delete the replaced graph; the next rebuild deletes it");
-            Ok(rebuilt)
-        }
-        (Err(error), _) => Err(error),
+    let rebuilt = result?;
+    if let Err(error) = dropped {
+        let workspace = &*state.record.id;
+        tracing::warn!(%error, workspace, "failed to delete the replaced graph; the next rebuild deletes it");
     }
+    Ok(rebuilt)
 }
 
 async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim: &Claim) -> Result<RebuildOutcome> {
@@ -123,20 +120,20 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
     }
     for _ in retry::delays() {
         let mut turn = slot.lock(state, appender).await?;
-        rebuild.advance(turn.position()).await?;
+        rebuild.advance(turn.worker.position()).await?;
         if digests(state) != versions {
             let message = "a plugin was reloaded during the rebuild; rebuild the graph again";
             return Err(Error::conflict(ErrorCode::RebuildOvertaken, message));
         }
         for (plugin, event, failure) in &rebuild.failed {
-            turn.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
+            turn.worker.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
         }
         let (nodes, edges) = rebuild.edges.size();
-        match turn.swap(&mut rebuild.edges, claim.generation, basis.clone()).await {
+        match turn.worker.swap(&mut rebuild.edges, claim.generation, basis.clone()).await {
             Ok(()) => {
                 // Types may have been redefined during the rebuild. If the comparison fails, the worker is dropped, and
                 // the next worker compares the edges again.
-                match turn.settle_edges().await {
+                match turn.worker.settle_edges().await {
                     Ok(()) => turn.keep(),
                     Err(error) => {
                         let workspace = &*state.record.id;
@@ -146,8 +143,7 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
                 let parked = rebuild.failed.len() as u64;
                 return Ok(RebuildOutcome { nodes, edges, parked, ..rebuild.rebuilt });
             }
-            Err(error @ Error::Unavailable(store::Error::Conflict)) if state.is_exclusive() => return Err(error),
-            Err(Error::Unavailable(store::Error::Conflict)) => {}
+            Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => {}
             Err(error) => return Err(error),
         }
         drop(turn);

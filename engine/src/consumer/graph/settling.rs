@@ -104,12 +104,7 @@ impl RemainingEdges {
     /// Compares the edges of the next aggregates. Returns the changes, or `None` if no edges are left to compare.
     pub fn next_page(&mut self, position: u64) -> Option<Changes> {
         self.state.settled.remaining.set(self.remaining.len() as u64);
-        let mut page = Vec::with_capacity(PAGE.min(self.remaining.len()));
-        while page.len() < PAGE
-            && let Some(id) = self.remaining.pop_first()
-        {
-            page.push(id);
-        }
+        let page: Vec<_> = std::iter::from_fn(|| self.remaining.pop_first()).take(PAGE).collect();
         let moment = Moment { position, at_ms: self.state.clock.now_ms() };
         (!page.is_empty()).then(|| self.state.graph.settle(&FollowerView::new(&self.state), &page, moment))
     }

@@ -10,7 +10,7 @@ use super::step_end::Interruption;
 use crate::hook::{Failure, FailureKind, OnError, Outcome};
 use crate::model::facts::{Assignment, Facts, Product};
 use crate::state::State;
-use crate::state::plugins::{HookCall, PluginIndex};
+use crate::state::plugins::{HookCall, HookInput, HookValue, PluginIndex};
 
 /// The delays before the retries of a failed call.
 const RETRY_DELAYS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
@@ -96,16 +96,12 @@ impl Calls<'_> {
     ///
     /// A call that requests appends does not count as a success yet: the caller reports whether the log accepts the
     /// appends.
-    pub async fn run<I, T>(
+    pub async fn run<I: HookInput, T: RequestsAppends + HookValue>(
         &mut self,
         inputs: &[Arc<I>],
         step_of: impl Fn(&I) -> CallSubject<'_>,
         hook: HookCall<I, T>,
-    ) -> Result<Vec<Attempt<T>>, Interruption>
-    where
-        I: Send + Sync + 'static,
-        T: RequestsAppends + Send + 'static,
-    {
+    ) -> Result<Vec<Attempt<T>>, Interruption> {
         let on_error = self.state.plugins.about(self.plugin).on_error;
         let mut room = match (on_error, self.policy) {
             (OnError::Retry, RetryPolicy::Later(retries)) => Some(retries.free_capacity(self.plugin)),
@@ -122,7 +118,8 @@ impl Calls<'_> {
                 attempts.extend(rest.iter().enumerate().map(aside));
                 break;
             }
-            let outcomes = self.call(rest.to_vec(), hook, room.is_some()).await;
+            let (plugins, left) = (&self.state.plugins, self.circuit.failures_left(room.is_some()));
+            let outcomes = plugins.call(self.plugin, &plugins.about(self.plugin), rest.to_vec(), hook, left).await;
             if outcomes.is_empty() {
                 // The plugin threads have ended, so the outcome of these events is unknown.
                 return Err(Interruption);
@@ -159,33 +156,20 @@ impl Calls<'_> {
         Ok(attempts)
     }
 
-    async fn call<I, T>(&self, inputs: Vec<Arc<I>>, hook: HookCall<I, T>, retries_later: bool) -> Vec<Outcome<T>>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        let version = self.state.plugins.about(self.plugin);
-        self.state.plugins.call(self.plugin, &version, inputs, hook, self.circuit.failures_left(retries_later)).await
-    }
-
     /// Retries the failed calls, unless the plugin's `on_error` ignores failures. Each delay applies to all failed
     /// calls together. Returns each outcome with the number of attempts.
     ///
     /// If the plugin is already failing for an aggregate, a failed step of this aggregate is parked without a retry.
     /// Failures of a single aggregate do not open the circuit, so retries for each of its events would delay the log
     /// repeatedly.
-    async fn retry<I, T>(
+    async fn retry<I: HookInput, T: HookValue>(
         &self,
         inputs: &[Arc<I>],
         outcomes: Vec<Outcome<T>>,
         step_of: &impl Fn(&I) -> CallSubject<'_>,
         hook: HookCall<I, T>,
         on_error: OnError,
-    ) -> Vec<(Outcome<T>, u32)>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
+    ) -> Vec<(Outcome<T>, u32)> {
         let mut outcomes: Vec<(Outcome<T>, u32)> = outcomes.into_iter().map(|outcome| (outcome, 1)).collect();
         let mut waits = RETRY_DELAYS.into_iter().filter(|_| on_error != OnError::Skip);
         let skips_retries: Vec<bool> =
@@ -195,14 +179,17 @@ impl Calls<'_> {
             let failed = tried.filter(|(_, ((outcome, _), skips))| outcome.is_err() && !**skips);
             let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
             let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
-            let plugin = self.state.plugins.name(self.plugin);
+            let plugins = &self.state.plugins;
+            let plugin = plugins.name(self.plugin);
             let workspace = &*self.state.record.id;
             tracing::info!(
                 workspace, %plugin, steps = failed.len(), wait_ms = wait.as_millis(), "retrying failed steps"
             );
             tokio::time::sleep(wait).await;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();
-            for (at, outcome) in failed.into_iter().zip(self.call(retried, hook, false).await) {
+            let left = self.circuit.failures_left(false);
+            let new_outcomes = plugins.call(self.plugin, &plugins.about(self.plugin), retried, hook, left).await;
+            for (at, outcome) in failed.into_iter().zip(new_outcomes) {
                 if let Some(slot) = outcomes.get_mut(at) {
                     *slot = (outcome, slot.1 + 1);
                 }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
 /// The number of aggregates for which a plugin must fail, without a success in between, to open its circuit.
@@ -16,7 +17,7 @@ pub const FAILURES: usize = 5;
 /// The event and the aggregate of a plugin call.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSubject<'a> {
-    pub event_id: &'a Arc<str>,
+    pub event: &'a Arc<Event>,
     /// The aggregate whose content the plugin processes.
     pub aggregate_id: &'a str,
 }
@@ -90,7 +91,7 @@ impl Circuit {
         add(&mut self.failing, step.aggregate_id);
         let opens = self.failing.len() >= FAILURES && self.opened_by.is_none() && !self.forced_closed;
         if opens {
-            self.opened_by = Some(step.event_id.clone());
+            self.opened_by = Some(step.event.event_id.clone());
         }
         opens
     }
@@ -126,8 +127,8 @@ mod tests {
     use super::*;
 
     fn fails(circuit: &mut Circuit, aggregates: std::ops::Range<usize>) -> Vec<bool> {
-        let event: Arc<str> = "e".into();
-        aggregates.map(|id| circuit.failed(CallSubject { event_id: &event, aggregate_id: &format!("a{id}") })).collect()
+        let event = Arc::new(Event::sample("a", "note.created", 1));
+        aggregates.map(|id| circuit.failed(CallSubject { event: &event, aggregate_id: &format!("a{id}") })).collect()
     }
 
     #[test]
@@ -166,15 +167,15 @@ mod tests {
 
     #[test]
     fn retried_failures_for_five_aggregates_in_a_row_pause_the_plugin_until_a_success() {
-        let (mut circuit, event) = (Circuit::default(), Arc::from("e"));
+        let (mut circuit, event) = (Circuit::default(), Arc::new(Event::sample("a", "note.created", 1)));
         for id in [0, 0, 1, 2, 3] {
-            circuit.postponed(CallSubject { event_id: &event, aggregate_id: &format!("a{id}") });
+            circuit.postponed(CallSubject { event: &event, aggregate_id: &format!("a{id}") });
         }
         assert_eq!(
             (circuit.is_paused(), circuit.failures_left(true), circuit.failures_left(false)),
             (false, 1, FAILURES)
         );
-        circuit.postponed(CallSubject { event_id: &event, aggregate_id: "a4" });
+        circuit.postponed(CallSubject { event: &event, aggregate_id: "a4" });
         assert_eq!((circuit.is_paused(), circuit.is_open(), circuit.stored()), (true, false, None));
         circuit.succeeded();
         assert!(!circuit.is_paused());

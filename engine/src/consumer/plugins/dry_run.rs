@@ -13,7 +13,7 @@ use crate::model::builtin::{AGENT, TASK};
 use crate::model::facts::{Assignment, Facts};
 use crate::model::graph::PluginFacts;
 use crate::state::State;
-use crate::state::plugins::{HookCall, PluginVersion};
+use crate::state::plugins::{HookCall, HookInput, HookValue, PluginVersion};
 
 /// The result of a plugin's hook for one event.
 pub struct Trial {
@@ -87,7 +87,7 @@ impl<'a> DryRuns<'a> {
     }
 }
 
-async fn trial<I, T>(
+async fn trial<I: HookInput, T: HookValue>(
     state: &State,
     version: &PluginVersion,
     hook: Hook,
@@ -95,11 +95,7 @@ async fn trial<I, T>(
     input: Arc<I>,
     call: HookCall<I, T>,
     found: impl FnOnce(T) -> HookResult,
-) -> Trial
-where
-    I: Send + Sync + 'static,
-    T: Send + 'static,
-{
+) -> Trial {
     let (outcome, ms) = state.plugins.try_once(version, input, call).await;
     let (result, operations) = match outcome {
         Ok(done) => (Ok(found(done.value)), done.operations),

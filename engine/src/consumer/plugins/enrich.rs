@@ -65,7 +65,7 @@ impl<'a> Enricher<'a> {
 }
 
 fn step_of(context: &EventContext) -> CallSubject<'_> {
-    CallSubject { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
+    CallSubject { event: &context.event, aggregate_id: context.event.aggregate_id.as_str() }
 }
 
 /// Calls the hook `enrich` with an event and the aggregate after the event. Fails if the derived fields nest too deep,

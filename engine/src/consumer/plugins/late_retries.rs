@@ -87,9 +87,8 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
     };
     let mut parked = failed_again(parked, failure.clone(), &state.plugins.about(called.plugin).version);
     parked.reason.retry_at = retry_at(parked.reason.attempts, state.clock.now_ms());
-    let event_id = &called.context.event.event_id;
     let aggregate_id = called.aggregate_id();
-    let step = CallSubject { event_id, aggregate_id: &aggregate_id };
+    let step = CallSubject { event: &called.context.event, aggregate_id: &aggregate_id };
     let workspace = &*state.record.id;
     if parked.reason.retry_at.is_some() {
         tracing::warn!(

@@ -23,7 +23,7 @@ use crate::model::event::Event;
 use crate::model::fold::StreamFold;
 use crate::model::id::AggregateId;
 use crate::state::State;
-use crate::state::plugins::{HookCall, PluginIndex};
+use crate::state::plugins::{HookCall, HookInput, HookValue, PluginIndex};
 use crate::state::stream_pages::StreamPages;
 use crate::state::stride::Stride;
 use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
@@ -217,11 +217,10 @@ impl LateCall {
         streams: &mut StreamData,
         cause: LateCause,
     ) -> Result<Result<(), Failure>> {
-        let step = LateStep { worker, plugin: self.plugin, context: self.context.clone(), streams };
         match self.hook {
-            Hook::Enrich => step.enrich().await,
-            Hook::Route => step.route().await,
-            Hook::Work => step.work(cause).await,
+            Hook::Enrich => self.enrich(worker, streams).await,
+            Hook::Route => self.route(worker).await,
+            Hook::Work => self.work(worker, cause).await,
             Hook::Tool | Hook::Mount => Ok(Ok(())),
         }
     }
@@ -234,57 +233,47 @@ impl LateCall {
         }
         Ok(())
     }
-}
 
-/// A parked step that is being retried.
-struct LateStep<'a> {
-    worker: &'a mut Worker,
-    plugin: PluginIndex,
-    context: Arc<EventContext>,
-    streams: &'a mut StreamData,
-}
-
-impl LateStep<'_> {
-    async fn enrich(self) -> Result<Result<(), Failure>> {
-        let (worker, plugin, context) = (&*self.worker, self.plugin, &self.context);
-        let name = worker.state.plugins.name(plugin);
-        let mut facts = match self.call(context.clone(), enrich::call).await {
+    async fn enrich(&self, worker: &mut Worker, streams: &mut StreamData) -> Result<Result<(), Failure>> {
+        let (state, plugin, context) = (worker.state.clone(), self.plugin, &self.context);
+        let name = state.plugins.name(plugin);
+        let mut facts = match self.call(&state, context.clone(), enrich::call).await {
             Ok(facts) => facts,
             Err(failure) => return Ok(Err(failure)),
         };
-        let workspace = &*worker.state.record.id;
+        let workspace = &*state.record.id;
         let events = dispatch::derived_events(workspace, context, name, std::mem::take(&mut facts.events));
         if let Err(failure) = worker.dispatcher.append(name, events).await? {
             return Ok(Err(failure));
         }
-        if !self.streams.is_superseded(worker, plugin, &context.event).await? {
-            self.worker.amend(self.plugin, &self.context.event, facts);
+        if !streams.is_superseded(worker, plugin, &context.event).await? {
+            worker.amend(plugin, &context.event, facts);
         }
-        self.streams.done(plugin, &self.context.event);
+        streams.done(plugin, &context.event);
         Ok(Ok(()))
     }
 
-    async fn route(self) -> Result<Result<(), Failure>> {
-        let state = self.worker.state.clone();
+    async fn route(&self, worker: &mut Worker) -> Result<Result<(), Failure>> {
+        let state = worker.state.clone();
         let candidates = state.plugins.about(self.plugin).candidates;
-        let input = PreparedRoute::prepare(&state, &mut self.worker.projection.roster, candidates, &self.context);
-        let assigned = match self.call(Arc::new(input), route::call).await {
+        let input = PreparedRoute::prepare(&state, &mut worker.projection.roster, candidates, &self.context);
+        let assigned = match self.call(&state, Arc::new(input), route::call).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),
         };
-        let Worker { router, projection, dispatcher, .. } = &mut *self.worker;
+        let Worker { router, projection, dispatcher, .. } = worker;
         router.assign(self.plugin, &self.context, &projection.roster, assigned, dispatcher).await
     }
 
-    async fn work(self, cause: LateCause) -> Result<Result<(), Failure>> {
-        let state = self.worker.state.clone();
+    async fn work(&self, worker: &mut Worker, cause: LateCause) -> Result<Result<(), Failure>> {
+        let state = worker.state.clone();
         // Since the first call, the task may have ended or been assigned to another agent.
         if cause == LateCause::Time && !work::is_waiting(&state, &self.context) {
             return Ok(Ok(()));
         }
-        let input = Arc::new(self.worker.scripted_agents.prepare(&FollowerView::new(&state), &self.context));
-        let Worker { scripted_agents, dispatcher, .. } = &*self.worker;
-        match self.call(input.clone(), work::call).await {
+        let Worker { scripted_agents, dispatcher, .. } = worker;
+        let input = Arc::new(scripted_agents.prepare(&FollowerView::new(&state), &self.context));
+        match self.call(&state, input.clone(), work::call).await {
             Ok(product) => {
                 let is_replayed = cause == LateCause::Request;
                 scripted_agents.deliver(self.plugin, &input, product, is_replayed, dispatcher).await
@@ -293,12 +282,13 @@ impl LateStep<'_> {
         }
     }
 
-    async fn call<I, T>(&self, input: Arc<I>, hook: HookCall<I, T>) -> Result<T, Failure>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        let (plugins, plugin) = (&self.worker.state.plugins, self.plugin);
+    async fn call<I: HookInput, T: HookValue>(
+        &self,
+        state: &State,
+        input: Arc<I>,
+        hook: HookCall<I, T>,
+    ) -> Result<T, Failure> {
+        let (plugins, plugin) = (&state.plugins, self.plugin);
         plugins.call_version(plugin, &plugins.about(plugin), input, hook).await.map(|done| done.value)
     }
 }

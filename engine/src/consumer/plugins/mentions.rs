@@ -91,11 +91,9 @@ impl MentionIndex {
     fn remove(&mut self, aggregate: &Aggregate, definition: &Definition) {
         let Some(label) = label_words(aggregate, definition) else { return };
         let Some(project) = self.called.get_mut(&aggregate.project_id) else { return };
-        if let Some(called) = project.get_mut(&label) {
-            called.remove(&aggregate.first_position);
-            if called.is_empty() {
-                project.remove(&label);
-            }
+        let called = project.get_mut(&label);
+        if called.is_some_and(|called| called.remove(&aggregate.first_position).is_some() && called.is_empty()) {
+            project.remove(&label);
         }
     }
 

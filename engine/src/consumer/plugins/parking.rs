@@ -21,12 +21,6 @@ const PAUSED: &str = "the plugin is paused, because its last steps failed and wa
 /// The failure kind of a step for which a stopped or paused plugin was not called.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
-/// The event for which a plugin requested appends, and the aggregate whose content the plugin worked on.
-pub struct AppendCause<'a> {
-    pub event: &'a Arc<Event>,
-    pub aggregate_id: &'a str,
-}
-
 /// The parked and released steps that are not yet written, and the steps that wait for a retry.
 pub struct ParkingBuffer {
     state: Arc<State>,
@@ -84,11 +78,10 @@ impl ParkingBuffer {
         circuits: &mut Circuits,
         plugin: PluginIndex,
         hook: Hook,
-        requested: AppendCause<'_>,
+        subject: CallSubject<'_>,
         outcome: Result<(), Failure>,
     ) -> Option<Failure> {
-        let AppendCause { event, aggregate_id } = requested;
-        let step = CallSubject { event_id: &event.event_id, aggregate_id };
+        let event = subject.event;
         let circuit = circuits.get_mut(plugin);
         let Err(failure) = outcome else {
             circuit.succeeded();
@@ -96,11 +89,11 @@ impl ParkingBuffer {
         };
         let on_error = self.state.plugins.about(plugin).on_error;
         if on_error == OnError::Retry && self.retries.free_capacity(plugin) > 0 {
-            circuit.postponed(step);
+            circuit.postponed(subject);
             self.postpone(plugin, hook, event, Some(failure));
             return None;
         }
-        let has_opened = on_error != OnError::Skip && circuit.failed(step);
+        let has_opened = on_error != OnError::Skip && circuit.failed(subject);
         self.park(plugin, hook, event, failure.clone(), 1);
         if has_opened {
             circuits.note_opened(plugin, event);

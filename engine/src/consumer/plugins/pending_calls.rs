@@ -7,16 +7,16 @@ use std::sync::Arc;
 use super::attempt::{Calls, RequestsAppends, RetryPolicy};
 use super::circuit::CallSubject;
 use super::circuits::Circuits;
-use super::parking::{AppendCause, ParkingBuffer};
+use super::parking::ParkingBuffer;
 use super::step_end::StepEnd;
 use crate::consumer::event_context::EventContext;
 use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::state::State;
-use crate::state::plugins::{HookCall, PluginIndex};
+use crate::state::plugins::{HookCall, HookInput, HookValue, PluginIndex};
 
 /// The input of a hook that is called for an event.
-pub trait Input: Send + Sync + 'static {
+pub trait Input: HookInput {
     fn context(&self) -> &Arc<EventContext>;
 
     /// Returns the id of the aggregate whose content the hook works on. By default, this is the event's aggregate.
@@ -25,8 +25,8 @@ pub trait Input: Send + Sync + 'static {
     }
 
     /// Returns the event for which the hook is called, and the aggregate whose content the hook works on.
-    fn requested(&self) -> AppendCause<'_> {
-        AppendCause { event: &self.context().event, aggregate_id: self.aggregate_id() }
+    fn call_subject(&self) -> CallSubject<'_> {
+        CallSubject { event: &self.context().event, aggregate_id: self.aggregate_id() }
     }
 }
 
@@ -62,7 +62,7 @@ impl<I: Input> PendingCalls<I> {
     }
 
     /// Makes all calls of the next plugin that has recorded calls. Returns `None` if no calls are left.
-    pub async fn next<T: RequestsAppends + Send + 'static>(
+    pub async fn next<T: RequestsAppends + HookValue>(
         &mut self,
         circuits: &mut Circuits,
         parking: &mut ParkingBuffer,
@@ -71,7 +71,7 @@ impl<I: Input> PendingCalls<I> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
         let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(&parking.retries) };
-        let attempts = calls.run(&inputs, step_of, call).await?;
+        let attempts = calls.run(&inputs, I::call_subject, call).await?;
         let (mut values, mut given_up) = (Vec::with_capacity(inputs.len()), Vec::new());
         for (input, attempt) in inputs.into_iter().zip(attempts) {
             given_up.extend(attempt.given_up().map(|failure| (input.clone(), failure.clone())));
@@ -80,8 +80,4 @@ impl<I: Input> PendingCalls<I> {
         }
         Ok(Some(CallResults { plugin, values, given_up }))
     }
-}
-
-fn step_of<I: Input>(input: &I) -> CallSubject<'_> {
-    CallSubject { event_id: &input.context().event.event_id, aggregate_id: input.aggregate_id() }
 }

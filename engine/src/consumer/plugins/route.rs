@@ -192,7 +192,7 @@ impl Router {
             let plugin = completed.plugin;
             for (input, assigned) in completed.values.into_iter().filter(|(_, assigned)| !assigned.is_empty()) {
                 let outcome = self.assign(plugin, &input.context, roster, assigned, dispatcher).await?;
-                parking.settle(circuits, plugin, Hook::Route, input.requested(), outcome);
+                parking.settle(circuits, plugin, Hook::Route, input.call_subject(), outcome);
             }
         }
         Ok(())

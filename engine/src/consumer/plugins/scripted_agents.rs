@@ -69,7 +69,7 @@ impl ScriptedAgents {
             }
             for (input, product) in completed.values {
                 let outcome = self.deliver(plugin, &input, product, false, dispatcher).await?;
-                let given_up = parking.settle(circuits, plugin, Hook::Work, input.requested(), outcome);
+                let given_up = parking.settle(circuits, plugin, Hook::Work, input.call_subject(), outcome);
                 if let Some(failure) = given_up {
                     self.give_up(plugin, &input.context, &failure, dispatcher).await?;
                 }

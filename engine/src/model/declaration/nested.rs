@@ -1,6 +1,6 @@
 //! The nested parts of a field: the items of an array, and the fields of an object.
 
-use super::{PatternCompilation, field_value, given, parse_fields, parse_options};
+use super::{DefinitionReader, field_value, given};
 use crate::model::definition::{Field, FieldType, Fold};
 use crate::model::hint;
 use crate::model::value::{Object, Value};
@@ -21,45 +21,35 @@ pub(super) fn reject_top_level_keys(object: &Object, at: &str, violations: &mut 
     }
 }
 
-/// Parses the items and the fields of a field. `depth` is the number of fields that enclose the field.
-pub(super) fn parse(
-    object: &Object,
-    field: &mut Field,
-    at: &str,
-    depth: usize,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) {
-    for (key, value, wanted) in
-        [("items", given(object, "items"), FieldType::Array), ("fields", given(object, "fields"), FieldType::Object)]
-    {
-        let Some(value) = value else { continue };
-        let at = format!("{at}/{key}");
-        if field.field_type != wanted {
-            violations.add(at, format!("allowed only on a field of type {}", wanted.name()));
-        } else if depth >= MAX_DEPTH {
-            violations.add(at, format!("fields may nest at most {MAX_DEPTH} levels deep"));
-        } else if wanted == FieldType::Array {
-            field.items = parse_item(value, &at, depth + 1, compiling, violations).map(Box::new);
-        } else {
-            field.fields = parse_fields(Some(value), &at, depth + 1, compiling, violations).into();
+impl DefinitionReader<'_> {
+    /// Parses the items and the fields of a field. `depth` is the number of fields that enclose the field.
+    pub(super) fn nested(&mut self, object: &Object, field: &mut Field, at: &str, depth: usize) {
+        for (key, value, wanted) in [
+            ("items", given(object, "items"), FieldType::Array),
+            ("fields", given(object, "fields"), FieldType::Object),
+        ] {
+            let Some(value) = value else { continue };
+            let at = format!("{at}/{key}");
+            if field.field_type != wanted {
+                self.violations.add(at, format!("allowed only on a field of type {}", wanted.name()));
+            } else if depth >= MAX_DEPTH {
+                self.violations.add(at, format!("fields may nest at most {MAX_DEPTH} levels deep"));
+            } else if wanted == FieldType::Array {
+                field.items = self.item(value, &at, depth + 1).map(Box::new);
+            } else {
+                field.fields = self.fields(Some(value), &at, depth + 1).into();
+            }
         }
     }
-}
 
-fn parse_item(
-    value: &Value,
-    at: &str,
-    depth: usize,
-    compiling: &mut Option<PatternCompilation>,
-    violations: &mut Violations,
-) -> Option<Field> {
-    let Some(object) = value.as_object() else {
-        let message = format!("expected an object such as {{\"type\": \"string\"}}, found {}", value.type_name());
-        return violations.refuse(at, message);
-    };
-    hint::add_unknown(object, &ITEM_KEYS, at, violations);
-    parse_options(object, Some(""), at, depth, compiling, violations)
+    fn item(&mut self, value: &Value, at: &str, depth: usize) -> Option<Field> {
+        let Some(object) = value.as_object() else {
+            let message = format!("expected an object such as {{\"type\": \"string\"}}, found {}", value.type_name());
+            return self.violations.refuse(at, message);
+        };
+        hint::add_unknown(object, &ITEM_KEYS, at, &mut self.violations);
+        self.options(object, Some(""), at, depth)
+    }
 }
 
 /// Converts the description of an array's items to the form that clients send.

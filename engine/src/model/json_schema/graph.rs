@@ -197,11 +197,7 @@ impl<'s> SchemaReader<'s> {
             let (target, to) = self.resolve(reference, &place)?;
             node.same_value.push(self.reach(target, to)?);
         }
-        for name in SAME_VALUE {
-            if let Some(schema) = object.get(name) {
-                node.same_value.push(self.reach(schema, format!("{at}/{name}"))?);
-            }
-        }
+        node.same_value.extend(self.keywords(object, &SAME_VALUE, at)?);
         for name in SAME_VALUE_LISTS {
             node.same_value.extend(self.list(object.get(name), &format!("{at}/{name}"))?);
         }
@@ -222,14 +218,8 @@ impl<'s> SchemaReader<'s> {
             let steps = self.pattern(pattern, &format!("{place}/{}", segment(pattern)))?;
             node.pattern_properties.push((steps, number));
         }
-        for name in ["additionalProperties", "unevaluatedProperties"] {
-            if let Some(schema) = object.get(name) {
-                node.other_properties.push(self.reach(schema, format!("{at}/{name}"))?);
-            }
-        }
-        if let Some(schema) = object.get("propertyNames") {
-            node.property_names.push(self.reach(schema, format!("{at}/propertyNames"))?);
-        }
+        node.other_properties = self.keywords(object, &["additionalProperties", "unevaluatedProperties"], at)?;
+        node.property_names = self.keywords(object, &["propertyNames"], at)?;
         Ok(())
     }
 
@@ -243,6 +233,12 @@ impl<'s> SchemaReader<'s> {
             }
         }
         Ok(())
+    }
+
+    /// Reaches the schemas that are the values of the given keywords.
+    fn keywords(&mut self, object: &'s Map<String, Value>, names: &[&str], at: &str) -> Result<Vec<usize>, Violation> {
+        let given = names.iter().filter_map(|name| Some((name, object.get(*name)?)));
+        given.map(|(name, schema)| self.reach(schema, format!("{at}/{name}"))).collect()
     }
 
     fn list(&mut self, value: Option<&'s Value>, at: &str) -> Result<Vec<usize>, Violation> {

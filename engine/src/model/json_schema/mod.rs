@@ -7,14 +7,13 @@
 mod graph;
 mod meter;
 
-use std::fmt::{self, Write};
-
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use self::graph::{Graph, MAX_PATTERN_BYTES};
 pub use self::meter::SchemaMeter;
+use super::excerpt::cut;
 use super::violation::Violation;
 
 /// The maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
@@ -98,40 +97,15 @@ fn message(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Enum { options } if options.is_array() => {
             let allowed: Vec<String> =
                 options.as_array().into_iter().flatten().map(|option| cut(MAX_SHOWN, option)).collect();
-            cut(MAX_MESSAGE, &format_args!("{value} is not one of {}", allowed.join(", ")))
+            cut(MAX_MESSAGE, format_args!("{value} is not one of {}", allowed.join(", ")))
         }
-        _ => cut(MAX_MESSAGE, &error.masked_with(value)),
-    }
-}
-
-/// Formats `shown` and returns the first `max` characters. Formatting stops at the cut.
-fn cut(max: usize, shown: &impl fmt::Display) -> String {
-    let mut text = BoundedWriter { text: String::new(), remaining: max };
-    if write!(text, "{shown}").is_err() {
-        text.text.push('…');
-    }
-    text.text
-}
-
-/// A writer that accepts `remaining` more characters and then fails.
-struct BoundedWriter {
-    text: String,
-    remaining: usize,
-}
-
-impl Write for BoundedWriter {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        let mut chars = more.chars();
-        let taken = chars.by_ref().take(self.remaining).map(|letter| self.text.push(letter)).count();
-        self.remaining -= taken;
-        if chars.next().is_none() { Ok(()) } else { Err(fmt::Error) }
+        _ => cut(MAX_MESSAGE, error.masked_with(value)),
     }
 }
 
 /// Returns whether the JSON text of a value has at most `max` bytes.
 fn is_within(value: &Value, max: usize) -> bool {
-    let mut text = BoundedWriter { text: String::new(), remaining: max };
-    write!(text, "{value}").is_ok() && text.text.len() <= max
+    serde_json::to_writer(vec![0; max].as_mut_slice(), value).is_ok()
 }
 
 #[cfg(test)]

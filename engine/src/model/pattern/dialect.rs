@@ -24,7 +24,7 @@ pub fn translate(pattern: &str) -> TranslatedPattern {
                     out.push(c);
                     break;
                 };
-                let members = spaces(escaped).or_else(|| shorthand(escaped).filter(|_| !unicode));
+                let members = class_members(escaped, unicode);
                 match (members, escaped) {
                     (Some((members, negated)), _) => push_class(&mut out, members, negated, in_class),
                     (None, 'Q') => push_literal(&mut out, &mut chars),
@@ -111,31 +111,19 @@ fn without_verbs(mut pattern: &str) -> (&str, bool) {
     (pattern, unicode)
 }
 
-/// Returns the ASCII members of an abbreviated class such as `\d`, and whether the class is negated.
-fn shorthand(name: char) -> Option<(&'static str, bool)> {
-    Some(match name {
-        'd' => ("0-9", false),
-        'D' => ("0-9", true),
-        'w' => ("0-9A-Za-z_", false),
-        'W' => ("0-9A-Za-z_", true),
-        's' => ("\\t-\\r\\x20", false),
-        'S' => ("\\t-\\r\\x20", true),
+/// Returns the members of an abbreviated class such as `\d`, and whether the class is negated. `\h` and `\v` are the
+/// classes of horizontal and vertical white space. With `unicode`, only these two classes have members, because the
+/// engines know the Unicode members of the others.
+fn class_members(name: char, unicode: bool) -> Option<(&'static str, bool)> {
+    let members = match name.to_ascii_lowercase() {
+        'd' if !unicode => "0-9",
+        'w' if !unicode => "0-9A-Za-z_",
+        's' if !unicode => r"\t-\r\x20",
+        'h' => r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}",
+        'v' => r"\n-\r\x{85}\x{2028}\x{2029}",
         _ => return None,
-    })
-}
-
-/// Returns the members of a class of horizontal or vertical white space, such as `\h`, and whether the class is
-/// negated. `(*UCP)` does not change these classes.
-fn spaces(name: char) -> Option<(&'static str, bool)> {
-    const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
-    const VERTICAL: &str = r"\n-\r\x{85}\x{2028}\x{2029}";
-    Some(match name {
-        'h' => (HORIZONTAL, false),
-        'H' => (HORIZONTAL, true),
-        'v' => (VERTICAL, false),
-        'V' => (VERTICAL, true),
-        _ => return None,
-    })
+    };
+    Some((members, name.is_ascii_uppercase()))
 }
 
 fn push_class(out: &mut String, members: &str, negated: bool, in_class: bool) {

@@ -8,6 +8,7 @@ mod tests;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -24,6 +25,7 @@ use crate::model::graph::{Address, AddressedBy, Edge, EnrichmentFacts, PluginFac
 use crate::model::id::AggregateId;
 use crate::resident::sharing::PartInterner;
 use closed::ClosedEdges;
+use walk::EdgesByNode;
 
 /// The knowledge graph at the position of the log's follower.
 #[derive(Default)]
@@ -47,8 +49,8 @@ pub struct Edges {
     addressed: BTreeSet<AddressedBy>,
     /// The aggregates with each address, by the position of their first event.
     addresses: FxHashMap<Address, BTreeMap<u64, AggregateId>>,
-    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
-    incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    /// The open edges.
+    open: EdgesByNode,
     sharing: PartInterner,
 }
 
@@ -92,9 +94,7 @@ impl Moment {
 impl Graph {
     /// Applies an event, together with the facts that plugins found in the event.
     pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
-        let mut edges = self.inner.write();
-        let changes = edges.take(view, enriched);
-        self.keep_closed(changes)
+        self.change(|edges| edges.take(view, enriched))
     }
 
     /// Applies facts that a plugin found in an event that was already applied. `position` is the follower's position.
@@ -109,9 +109,7 @@ impl Graph {
         // Edges that open now get the follower's position. With the event's own position, such an edge could not be
         // distinguished from an edge that opened when the event was applied, and closed later.
         let event = Event { position, ..event.clone() };
-        let mut edges = self.inner.write();
-        let changes = edges.amend(view, plugin, &event, facts);
-        self.keep_closed(changes)
+        self.change(|edges| edges.amend(view, plugin, &event, facts))
     }
 
     /// Indexes the addresses of all aggregates again, because definitions have changed. Returns the aggregates that
@@ -128,9 +126,7 @@ impl Graph {
     /// Opens and closes the edges of aggregates, so that the open edges match the desired edges. `moment` is the
     /// position and the time of the changes.
     pub fn settle(&self, view: &dyn StateView, ids: &[AggregateId], moment: Moment) -> Changes {
-        let mut edges = self.inner.write();
-        let changes = edges.settle(view, ids, moment);
-        self.keep_closed(changes)
+        self.change(|edges| edges.settle(view, ids, moment))
     }
 
     /// Replaces the whole graph with the stored graph at a position. Returns the ids of the aggregates that had facts
@@ -142,8 +138,11 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Keeps the closed edges among the changes until these edges are stored. Called before any read sees the changes.
-    fn keep_closed(&self, changes: Changes) -> Changes {
+    /// Changes the edges. Keeps the closed edges among the changes until these edges are stored, before any read sees
+    /// the changes.
+    fn change(&self, change: impl FnOnce(&mut Edges) -> Changes) -> Changes {
+        let mut edges = self.inner.write();
+        let changes = change(&mut edges);
         let mut kept = self.closed.lock();
         changes.edges.iter().filter(|edge| edge.valid_to.is_some()).for_each(|edge| kept.add(edge.clone()));
         changes
@@ -181,11 +180,13 @@ impl Graph {
         for edge in stored {
             let is_same =
                 |known: &&Arc<Edge>| known.kind == edge.kind && known.to == edge.to && known.opened == edge.opened;
-            if let Some(known) = edges.outgoing.get(&edge.from).and_then(|known| known.iter().find(is_same)).cloned() {
-                edges.unlink(&known);
+            if let Some(known) =
+                edges.open.outgoing.get(&edge.from).and_then(|known| known.iter().find(is_same)).cloned()
+            {
+                edges.open.remove(&known);
             }
             match edge.valid_to {
-                None => edges.link(Arc::new(edge)),
+                None => edges.open.add(Arc::new(edge)),
                 Some(_) => self.closed.lock().add_stored(Arc::new(edge)),
             }
         }
@@ -218,12 +219,13 @@ impl Graph {
 
     /// Returns the open edges that start at an aggregate.
     pub fn outgoing(&self, id: &str) -> Vec<Arc<Edge>> {
-        self.inner.read().outgoing.get(id).cloned().unwrap_or_default()
+        self.inner.read().open.outgoing.get(id).cloned().unwrap_or_default()
     }
 
     /// Returns the neighborhood of a node.
     pub fn walk(&self, from: &AggregateId, walk: &Traversal) -> Neighborhood {
-        walk::walk(&self.inner.read(), from, walk)
+        let Ok(found) = self.walk_while(std::slice::from_ref(from), walk, || Ok::<(), Infallible>(()));
+        found
     }
 
     /// Returns the neighborhood of several nodes. `proceed` is called for each visited node and edge. If `proceed`
@@ -272,7 +274,7 @@ impl Edges {
 
     /// Restores stored open edges.
     pub fn restore_edges(&mut self, open: impl IntoIterator<Item = Edge>) {
-        open.into_iter().for_each(|edge| self.link(Arc::new(edge)));
+        open.into_iter().for_each(|edge| self.open.add(Arc::new(edge)));
     }
 
     /// Completes the restoration. Must be called after all stored facts and edges are restored.
@@ -311,13 +313,13 @@ impl Edges {
         let facts: usize = all.map(|facts| ENTRY_BYTES + facts.size_bytes()).sum();
         // Each edge is listed twice, at both of its ends.
         let edges: usize =
-            self.outgoing.values().map(|edges| 2 * ENTRY_BYTES + edges.len() * (size_of::<Edge>() + 32)).sum();
+            self.open.outgoing.values().map(|edges| 2 * ENTRY_BYTES + edges.len() * (size_of::<Edge>() + 32)).sum();
         facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY_BYTES
     }
 
     /// Returns the number of aggregates with facts and the number of open edges.
     pub fn size(&self) -> (u64, u64) {
-        (self.facts.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
+        (self.facts.len() as u64, self.open.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
 
     pub fn take(&mut self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
@@ -354,7 +356,7 @@ impl Edges {
     pub fn with_edges(&self) -> BTreeSet<AggregateId> {
         let desire = |facts: &EnrichmentFacts| facts.values().any(|plugin_facts| !plugin_facts.desired.is_empty());
         let desiring = self.facts.iter().filter(|(_, facts)| desire(facts)).map(|(id, _)| id);
-        desiring.chain(self.outgoing.keys()).cloned().collect()
+        desiring.chain(self.open.outgoing.keys()).cloned().collect()
     }
 
     pub fn amend(&mut self, view: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
@@ -393,11 +395,9 @@ impl Edges {
         let before = facts.insert(plugin, found);
         let desired: FxHashSet<Address> = facts.values().flat_map(addresses).collect();
         for gone in before.iter().flat_map(addresses).filter(|address| !desired.contains(address)) {
-            if let Some(referrers) = self.referrers.get_mut(&gone) {
-                referrers.remove(id);
-                if referrers.is_empty() {
-                    self.referrers.remove(&gone);
-                }
+            let referrers = self.referrers.get_mut(&gone);
+            if referrers.is_some_and(|referrers| referrers.remove(id) && referrers.is_empty()) {
+                self.referrers.remove(&gone);
             }
         }
         for address in desired {

@@ -83,11 +83,9 @@ impl Edges {
             let new = addresses_of(view, after, by);
             // Pages with the same address can still be different pages, such as `a.md` and `a/index.md`.
             for old in old.iter().filter(|old| is_moved || !new.contains(old)) {
-                if let Some(answering) = self.addresses.get_mut(old) {
-                    answering.remove(&after.first_position);
-                    if answering.is_empty() {
-                        self.addresses.remove(old);
-                    }
+                let answering = self.addresses.get_mut(old);
+                if answering.is_some_and(|all| all.remove(&after.first_position).is_some() && all.is_empty()) {
+                    self.addresses.remove(old);
                 }
                 affected.extend(self.referrers.get(old).into_iter().flatten().cloned());
             }
@@ -105,10 +103,10 @@ impl Edges {
         if self.set_broken(id, broken) {
             changes.nodes.insert(id.clone());
         }
-        for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
+        for edge in self.open.outgoing.get(id).cloned().unwrap_or_default() {
             match desired_edges.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
                 None => {
-                    self.unlink(&edge);
+                    self.open.remove(&edge);
                     let valid_to = Some(moment.at_ms.max(edge.valid_from));
                     let closed = Some(moment.position);
                     changes.edges.push(Arc::new(Edge { valid_to, closed, ..Edge::clone(&edge) }));
@@ -116,8 +114,8 @@ impl Edges {
                 Some((desired, plugin)) if desired.edge.weight != edge.weight || plugin != edge.plugin => {
                     let weight = desired.edge.weight;
                     let changed = Arc::new(Edge { weight, plugin, event_id: desired.event_id, ..Edge::clone(&edge) });
-                    self.unlink(&edge);
-                    self.link(changed.clone());
+                    self.open.remove(&edge);
+                    self.open.add(changed.clone());
                     changes.edges.push(changed);
                 }
                 Some(_) => {}
@@ -137,7 +135,7 @@ impl Edges {
                 valid_to: None,
                 closed: None,
             });
-            self.link(edge.clone());
+            self.open.add(edge.clone());
             changes.edges.push(edge);
         }
     }
@@ -230,22 +228,6 @@ impl Edges {
             ranked.min_by(|(a, _), (b, _)| a.cmp(b))?
         };
         Some(if *id == from.id { ResolvedTarget::Itself } else { ResolvedTarget::Node(id.clone()) })
-    }
-
-    pub(super) fn link(&mut self, edge: Arc<Edge>) {
-        self.outgoing.entry(edge.from.clone()).or_default().push(edge.clone());
-        self.incoming.entry(edge.to.clone()).or_default().push(edge);
-    }
-
-    pub(super) fn unlink(&mut self, edge: &Arc<Edge>) {
-        for (edges, id) in [(&mut self.outgoing, &edge.from), (&mut self.incoming, &edge.to)] {
-            if let Some(linked) = edges.get_mut(id) {
-                linked.retain(|known| !Arc::ptr_eq(known, edge));
-                if linked.is_empty() {
-                    edges.remove(id);
-                }
-            }
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Traverses the graph from given nodes, along the edges that are open now or were open at a moment of the past.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -83,14 +82,25 @@ pub struct PastGraph<'g> {
 /// Edges by the node at their start, and by the node at their end.
 #[derive(Default)]
 pub struct EdgesByNode {
-    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    pub(super) outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
 impl EdgesByNode {
-    fn add(&mut self, edge: Arc<Edge>) {
+    pub(super) fn add(&mut self, edge: Arc<Edge>) {
         self.outgoing.entry(edge.from.clone()).or_default().push(edge.clone());
         self.incoming.entry(edge.to.clone()).or_default().push(edge);
+    }
+
+    pub(super) fn remove(&mut self, edge: &Arc<Edge>) {
+        for (edges, id) in [(&mut self.outgoing, &edge.from), (&mut self.incoming, &edge.to)] {
+            if let Some(linked) = edges.get_mut(id) {
+                linked.retain(|known| !Arc::ptr_eq(known, edge));
+                if linked.is_empty() {
+                    edges.remove(id);
+                }
+            }
+        }
     }
 }
 
@@ -146,12 +156,6 @@ pub struct Neighborhood {
     pub edges: Vec<Arc<Edge>>,
     /// Whether nodes were left out because of the limit.
     pub truncated: bool,
-}
-
-/// Returns the neighborhood of one node.
-pub fn walk(edges: &Edges, from: &AggregateId, walk: &Traversal) -> Neighborhood {
-    let Ok(found) = walk_while(edges, std::slice::from_ref(from), walk, None, || Ok::<(), Infallible>(()));
-    found
 }
 
 /// Returns the common neighborhood of several nodes. The distance of a node is the distance from the nearest starting
@@ -223,11 +227,9 @@ fn around<'a>(
         Direction::Both => (true, true),
     };
     let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|(moment, _)| moment.has_opened(edge));
-    let closed = past.into_iter().flat_map(|(_, closed)| closed);
-    let closed_outgoing = closed.clone().filter_map(|edges| edges.outgoing.get(id)).flatten();
-    let closed_incoming = closed.filter_map(|edges| edges.incoming.get(id)).flatten();
-    let outgoing = edges.outgoing.get(id).into_iter().flatten().filter(was_open).chain(closed_outgoing);
-    let incoming = edges.incoming.get(id).into_iter().flatten().filter(was_open).chain(closed_incoming);
+    let all = std::iter::once(&edges.open).chain(past.into_iter().flat_map(|(_, closed)| closed));
+    let outgoing = all.clone().filter_map(|edges| edges.outgoing.get(id)).flatten().filter(was_open);
+    let incoming = all.filter_map(|edges| edges.incoming.get(id)).flatten().filter(was_open);
     let outgoing = outgoing.filter(move |_| out).map(|edge| (edge, &edge.to));
     outgoing.chain(incoming.filter(move |_| into).map(|edge| (edge, &edge.from)))
 }

@@ -156,14 +156,7 @@ impl Labels {
                 return false;
             }
             let mut slot = self.index.write();
-            let taken: Vec<AggregateId> = {
-                let mut changed = self.changed.lock();
-                let taken: Vec<_> = changed.iter().take(BATCH_SIZE).cloned().collect();
-                for id in &taken {
-                    changed.remove(id);
-                }
-                taken
-            };
+            let taken: Vec<_> = self.changed.lock().extract_if(|_| true).take(BATCH_SIZE).collect();
             let (Some(index), false) = (slot.as_mut(), taken.is_empty()) else { return false };
             for id in taken {
                 match text(&id) {

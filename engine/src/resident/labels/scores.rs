@@ -77,16 +77,6 @@ impl Scores {
     pub fn is_match(&self) -> bool {
         self.bm25 > 0.0 || self.best().1 >= MIN_SCORE
     }
-
-    fn each(self, change: impl Fn(f64) -> f64) -> Scores {
-        Scores {
-            exact: change(self.exact),
-            prefix: change(self.prefix),
-            trigram: change(self.trigram),
-            token_set: change(self.token_set),
-            bm25: change(self.bm25),
-        }
-    }
 }
 
 /// A scorer of entries against one query.
@@ -121,15 +111,16 @@ impl<'a> Scorer<'a> {
     /// Returns all scores of an entry, rounded to four digits.
     pub fn scores(&mut self, number: u32, entry: &'a LabelEntry) -> Scores {
         let share = if entry.further { FURTHER } else { 1.0 };
+        let rounded = |score: f64| (score * share * 1e4).round() / 1e4;
+        let limited = |score: f64| rounded(score.min(MAX_SCORE));
         let trigram = self.trigram(entry);
-        let scores = Scores {
-            exact: f64::from(u8::from(*entry.folded == *self.query.folded)),
-            prefix: self.prefix(entry).min(MAX_SCORE),
-            trigram: trigram.min(MAX_SCORE),
-            token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MAX_SCORE),
-            bm25: self.bm25(number, entry).min(MAX_SCORE),
-        };
-        scores.each(|score| (score * share * 1e4).round() / 1e4)
+        Scores {
+            exact: rounded(f64::from(u8::from(*entry.folded == *self.query.folded))),
+            prefix: limited(self.prefix(entry)),
+            trigram: limited(trigram),
+            token_set: limited(self.token_set(entry).max(self.as_a_whole(entry, trigram))),
+            bm25: limited(self.bm25(number, entry)),
+        }
     }
 
     fn prefix(&self, entry: &LabelEntry) -> f64 {

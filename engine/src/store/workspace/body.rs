@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::model::aggregate::UNSET;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::model::json::{RecordDeserializer, StoredObject};
+use crate::model::json::{NestedDeserializer, object_of};
 use crate::model::value::{Object, Value};
 use crate::model::written;
 
@@ -146,7 +146,7 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
                 "event_type" => event_type = Some(map.next_value()?),
                 "project_id" => project_id = map.next_value()?,
                 "payload" => payload = Some(map.next_value_seed(PayloadOf(self.0))?),
-                "metadata" => metadata = Some(map.next_value_seed(StoredObject)?),
+                "metadata" => metadata = Some(object_of(map.next_value_seed(NestedDeserializer::of_store())?)?),
                 "actor" => actor = Some(map.next_value()?),
                 "occurred_at" => occurred_at = Some(map.next_value()?),
                 "recorded_at" => recorded_at = Some(map.next_value()?),
@@ -191,7 +191,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
             // The value of a field that was not requested is skipped and not copied, because it may be most of the
             // event.
             if is_read(&name, self.0) {
-                fields.push((name, map.next_value_seed(RecordDeserializer)?));
+                fields.push((name, map.next_value_seed(NestedDeserializer::of_store())?));
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
