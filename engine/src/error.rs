@@ -128,7 +128,7 @@ impl Error {
     /// Returns the error for an event `<type>.created` on an aggregate that exists.
     pub fn aggregate_exists(id: &str, current_version: u64) -> Error {
         let message = format!(
-            "the aggregate '{id:.64}' already exists; use a verb other than created, or \"expected_version\": \"any\""
+            "the aggregate '{id:.64}' already exists; use a verb other than `created`, or \"expected_version\": \"any\""
         );
         Error::conflict(ErrorCode::AggregateExists, message).with_detail("current_version", current_version as i64)
     }

@@ -216,7 +216,7 @@ impl Definition {
             breaks.push(format!("trait '{removed}' would be removed"));
         }
         if self.unknown == UnknownFields::Accept && next.unknown == UnknownFields::Reject {
-            breaks.push("the rule for unknown fields would change from accept to reject".to_owned());
+            breaks.push("the rule for unknown fields would change from `accept` to `reject`".to_owned());
         }
         self.fields.breaking_changes(&next.fields, "", &mut breaks);
         breaks

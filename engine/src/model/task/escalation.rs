@@ -83,7 +83,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
         None => None,
         Some((_, Some(priority))) => Some(priority),
         Some((name, None)) => {
-            let message = format!("expected low, normal, high or urgent, found {}", excerpt(name));
+            let message = format!("expected `low`, `normal`, `high` or `urgent`, found {}", excerpt(name));
             return violations.refuse(format!("{at}/priority"), message);
         }
     };

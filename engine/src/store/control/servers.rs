@@ -115,7 +115,7 @@ impl Database {
         // Without a report, the statements only read, so they need no deadline.
         let found = if reports { self.query_again(BEAT, values).await? } else { self.query(BEAT, values).await? };
         let Some(Record::Object(found)) = found.last() else {
-            return Err(Error::corrupt("reading the progress of workspaces did not return an object"));
+            return Err(Error::corrupt("the result of the query for the progress of workspaces is not an object"));
         };
         let mut workspaces = Vec::new();
         for record in convert::list(found.get("changed"))? {

@@ -225,7 +225,9 @@ fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
         let Some(slot) = state.get_mut(&field.name) else { continue };
         let lost = |what: &str| {
             let name = &field.name;
-            Error::corrupt(format!("the field '{name}' may have had {what}, which the older format cannot represent"))
+            Error::corrupt(format!(
+                "the older format of the stored state cannot represent {what}, which the field '{name}' may have had"
+            ))
         };
         match (field.field_type, field.fold, &*slot) {
             (FieldType::Date, _, Value::Array(_)) => return Err(lost("dates in lists")),

@@ -290,7 +290,7 @@ impl FilterTexts {
             .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "human, agent or none")));
         let priorities = self.priority.map(|list| {
             let found = named(&list, Priority::parse);
-            found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))
+            found.ok_or_else(|| wrong("priority", "a comma-separated list of `low`, `normal`, `high` and `urgent`"))
         });
         Ok(TaskFilter {
             statuses,

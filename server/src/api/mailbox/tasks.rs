@@ -137,7 +137,7 @@ impl Api {
 
 fn new_task(sent: &CreateTask) -> Result<NewTask, Error> {
     let title = sent.title.required_text()?;
-    let wrong = || sent.priority.invalid("expected low, normal, high or urgent");
+    let wrong = || sent.priority.invalid("expected `low`, `normal`, `high` or `urgent`");
     let named = sent.priority.text()?;
     let priority = named.map(|name| Priority::parse(&name).ok_or_else(wrong)).transpose()?;
     Ok(NewTask {
