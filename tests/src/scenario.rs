@@ -75,8 +75,8 @@ pub struct Exchange {
     /// The path of the request, without the query. If the step requests a saved URL, this is the path of the URL.
     /// Placeholders inside a path are not replaced.
     pub path: String,
-    /// The JSON body of the request. Placeholders are replaced if the earlier responses in the file show all of their
-    /// values.
+    /// The JSON body of the request. If the earlier responses in the file contain the values of all placeholders, the
+    /// placeholders are replaced. Otherwise the body is as written.
     pub body: Option<Value>,
     pub status: String,
     /// The whole JSON of the response, or `None` if only parts are shown.

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_ends_when_this_process_revokes_its_key() {
+    async fn a_grant_ends_when_this_process_revokes_its_key() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         let (mut grant, mut other) = (access.grant(&caller), access.grant(&caller));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_granted_after_its_key_was_revoked_ends_immediately() {
+    async fn a_grant_issued_after_its_key_was_revoked_ends_immediately() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         access
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_ends_when_another_process_revokes_its_key() {
+    async fn a_grant_ends_when_another_process_revokes_its_key() {
         let store = Store::connect("mem://").await.expect("a store");
         let (here, there) = (opened(&store.share()).await, opened(&store.share()).await);
         let (caller, workspace_id) = held(&here, None).await;
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_ends_when_it_expires() {
+    async fn a_grant_ends_when_it_expires() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, Some(SystemClock.now_ms() + 1_000)).await;
         let mut grant = access.grant(&caller);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropped_rights_leave_no_entries() {
+    async fn dropped_grants_leave_no_entries_in_the_list_of_held_grants() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, None).await;
         let (first, second) = (access.grant(&caller), access.grant(&caller));

@@ -108,7 +108,7 @@ impl View<'_> {
             return Err(Error::Forbidden { code: ErrorCode::ManagedType, message });
         }
         if new.recorded.is_some() && !managed {
-            let message = "only an import may append an event with the actor and the time of another log";
+            let message = "only an import may append an event with the actor and the time that another log recorded";
             return Err(Error::forbidden(ErrorCode::RecordedElsewhere, message));
         }
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));

@@ -118,7 +118,7 @@ impl Worker {
         self.checkpointer.checkpoint().position
     }
 
-    /// Returns the number of writes of the graph, as of the worker's checkpoint.
+    /// Returns the number of writes to the graph, as of the worker's checkpoint.
     pub fn writes(&self) -> u64 {
         self.checkpointer.checkpoint().writes
     }

@@ -92,7 +92,7 @@ error_codes! {
     BuiltinType "403": "Define a type with another name.";
     /// Only the program appends events to aggregates of this type.
     ManagedType "403": "Use the operations for this kind of resource.";
-    /// Only an import may append an event with the actor and the time of another log.
+    /// Only an import may append an event with the actor and the time that another log recorded.
     RecordedElsewhere "403": "Leave out the actor and the time, or import the event.";
     /// Only the server may send events with this name.
     ReservedEvent "403": "Choose another name.";

@@ -353,7 +353,7 @@ impl TimerLoop {
 enum TimerOutcome {
     /// No deadline has passed.
     Nothing,
-    /// Passed deadlines were handled, and more may have passed.
+    /// This server handled the deadlines that had passed. Meanwhile, other deadlines may have passed.
     Some,
     /// Deadlines have passed, but another server is the leader and handles these deadlines.
     Elsewhere,

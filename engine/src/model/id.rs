@@ -9,9 +9,9 @@ use uuid::{Builder, Uuid};
 pub const MAX_ID_LENGTH: usize = 128;
 
 /// The form of ids, for messages about an invalid id.
-pub const ID_FORM: &str = "a letter or digit, then up to 127 letters, digits and . _ : -";
+pub const ID_FORM: &str = "a letter or digit, then up to 127 letters, digits, '.', '_', ':' and '-'";
 /// The form of the names of types and traits, for messages about an invalid name.
-pub const NAME_FORM: &str = "a lower-case letter, then up to 63 of a-z 0-9 _ -";
+pub const NAME_FORM: &str = "a lower-case letter, then up to 63 of the characters a-z, 0-9, '_' and '-'";
 
 /// Returns whether a client may use `text` as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
 pub fn is_valid_id(text: &str) -> bool {

@@ -5,7 +5,7 @@ use super::id;
 /// The name of the state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 /// The description of valid slugs (see [`is_valid`]) for error messages.
-pub const EXPECTED: &str = "expected 1 to 200 characters of a-z A-Z 0-9 - _ .";
+pub const EXPECTED: &str = "expected 1 to 200 of the characters a-z, A-Z, 0-9, '-', '_' and '.'";
 /// The maximum length of a slug, in bytes.
 const MAX_BYTES: usize = 200;
 /// The maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.

@@ -5,10 +5,10 @@
 //! records of another workspace. Its [`DatabaseReader`] can only read.
 //!
 //! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
-//! records of the table. Opening a database applies the missing migrations. The uniqueness of an event's key,
-//! [aggregate id, version], and the guard on `head:log` protect several processes on one store from each other. With a
-//! store on another machine (`ws://`), a server compares the head of the log with the store before it uses the data in
-//! its memory.
+//! records of the table. Opening a database applies the missing migrations. Two things protect several
+//! processes on one store from each other: the uniqueness of an event's key (aggregate id and version), and the guard on
+//! `head:log`. With a store on another machine (`ws://`), a server compares the head of the log with the store before
+//! it uses the data in its memory.
 
 mod availability;
 pub mod blobs;

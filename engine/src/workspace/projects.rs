@@ -16,7 +16,7 @@ use crate::model::value::Value;
 use crate::state::State;
 
 /// The allowed slugs of projects, for error messages.
-const EXPECTED: &str = "expected 1 to 200 characters of a-z 0-9 - _ .";
+const EXPECTED: &str = "expected 1 to 200 of the characters a-z, 0-9, '-', '_' and '.'";
 
 /// A project to create.
 #[derive(Debug, Clone, Default)]

@@ -170,7 +170,7 @@ impl Api {
         let change = ArticleChange {
             title: patch::required(title, "title", "a string")?,
             body: patch::clearable(body),
-            slug: patch::required(slug, "slug", "1 to 200 characters of a-z 0-9 - _ .")?,
+            slug: patch::required(slug, "slug", "1 to 200 of the characters a-z, 0-9, '-', '_' and '.'")?,
             tags: patch::clearable(tags),
         };
         let expected = expected_at(expected_version, if_match.as_deref())?;

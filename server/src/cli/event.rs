@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_written_as_read_and_its_request_accepts_any_version() {
+    fn an_event_is_written_unchanged_and_appended_at_any_version() {
         let event = PortableEvent::parse(LINE).expect("valid line");
         assert_eq!(event.to_json().expect("valid event"), LINE);
         let sent: serde_json::Value =

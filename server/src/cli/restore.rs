@@ -94,7 +94,7 @@ impl ArchiveRestore {
         let records = if known.is_empty() {
             restore_control(&self.engine, &self.archive).await.context("cannot restore the control database")?
         } else {
-            print_line("the store has workspaces: an earlier restore is continued")?;
+            print_line("the store already contains workspaces: continuing the earlier restore")?;
             known
         };
         let archived = self.archive.workspaces().await.context("the archive cannot be read")?;

@@ -205,7 +205,7 @@ pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<Stri
 
 /// Returns the error for a cursor that is malformed or was issued for another list.
 pub fn wrong_list() -> Error {
-    Error::invalid_cursor("the cursor does not belong to this list")
+    Error::invalid_cursor("the cursor is malformed or belongs to another list")
 }
 
 /// The maximum number of rows on a page of a pipeline's result.

@@ -94,8 +94,8 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
     if let Some(allowed) = given("allowed_decisions") {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
         if !allowed.as_array().is_some_and(|names| names.iter().all(is_decision)) {
-            let message =
-                "expected an array of `approve`, `edit`, `reject`, `defer`, `ask`, `request_changes` and `answer`";
+            let message = "expected an array whose items are `approve`, `edit`, `reject`, `defer`, `ask`, \
+                           `request_changes` or `answer`";
             violations.add(format!("{AT}/allowed_decisions"), message);
         }
     }

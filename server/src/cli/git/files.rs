@@ -136,7 +136,7 @@ impl Files {
     /// folder was listed.
     fn skip_unread(&mut self, path: String, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound {
-            self.unread.push((path, format!("it cannot be read: {error}")));
+            self.unread.push((path, format!("the file cannot be read: {error}")));
         }
     }
 

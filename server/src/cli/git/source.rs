@@ -134,15 +134,15 @@ impl FileSource {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return too_large(),
                 // The file existed when the folder was listed, so the file is being replaced, or the drive fails.
-                Err(error) => return Ok(Err(TextFault::Unread(format!("it cannot be read: {error}")))),
+                Err(error) => return Ok(Err(TextFault::Unread(format!("the file cannot be read: {error}")))),
             },
             Self::Git(repository) => {
-                let missing = || unfit("its content is not in the clone; a full clone has the content".to_owned());
+                let missing = || unfit("the content is not in the clone; a full clone has the content".to_owned());
                 match repository.odb()?.read_header(blob) {
                     Ok((size, _)) if size as u64 > MAX_FILE_BYTES => return too_large(),
                     Ok(_) => {}
                     Err(error) if error.code() == ErrorCode::NotFound => return missing(),
-                    Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
+                    Err(error) => return unfit(format!("git cannot read the file: {}", error.message())),
                 }
                 match repository.find_blob(blob) {
                     Ok(blob) => match lfs::content(repository, blob.content()) {
@@ -150,7 +150,7 @@ impl FileSource {
                         Some(Err(reason)) => return unfit(reason.to_owned()),
                         None => blob.content().to_vec(),
                     },
-                    Err(error) => return unfit(format!("git cannot read it: {}", error.message())),
+                    Err(error) => return unfit(format!("git cannot read the file: {}", error.message())),
                 }
             }
         };

@@ -51,15 +51,15 @@ pub struct ImportReport {
     /// Whether the import created the workspace and, because the file contains no members, printed a new owner key.
     pub has_new_key: bool,
     pub people: People,
-    /// The number of events that were left out because the events belong to agents of plugins that a server has already
-    /// registered in the workspace.
+    /// The number of events that the import left out. The import leaves out the events of a plugin's agent if a server
+    /// has already registered the agent in the workspace.
     pub left_out: u64,
     /// The number of article events that got another slug than in the file.
     pub renamed: u64,
 }
 
-/// Imports a file. `chosen` is the id or the name of the workspace, and `files` is the folder with the bytes of files.
-/// If the workspace exists, members and keys are imported only if `with_members` is set.
+/// Imports an export file. `chosen` is the id or the name of the workspace, and `files` is the folder that contains the
+/// bytes of the workspace's files. If the workspace exists, members and keys are imported only if `with_members` is set.
 pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,
