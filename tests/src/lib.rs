@@ -1,4 +1,4 @@
-//! The test harness: a server in memory with a fixed clock, and runners of tests that are files.
+//! The test harness: a server in memory with a fixed clock, and runners for test cases that are stored in files.
 
 #![expect(clippy::panic, reason = "a test that cannot continue panics with the reason")]
 

@@ -13,7 +13,6 @@ use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::model::address;
 use crate::model::plan::PlanStatus;
 use crate::store;
-use crate::store::control::sign_up::FoundUser;
 use crate::store::retry;
 
 impl Access {
@@ -23,8 +22,8 @@ impl Access {
     /// has a workspace. If the settings give the user no workspace, a new user is admitted only with an invitation, and
     /// has no workspace before accepting an invitation.
     pub(super) async fn admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
-        if let Some(user) = self.known.user(&identity.user_id)
-            && matches_claims(&user.record, identity)
+        if let Some(user) = self.known.user(&identity.user.id)
+            && matches_claims(&user.record, &identity.user)
         {
             return Ok(user);
         }
@@ -35,29 +34,26 @@ impl Access {
 
     async fn try_admit(&self, identity: &TokenIdentity) -> Result<Arc<CachedUser>> {
         let changes = self.known.changes();
-        match self.control.find_user(&identity.user_id).await? {
-            Some(found) if !matches_claims(&found.user, identity) => {
-                self.control.write_user_about(&user_record(identity)).await?;
+        match self.control.find_user(&identity.user.id).await? {
+            Some(found) if !matches_claims(&found.user, &identity.user) => {
+                self.control.write_user_about(&identity.user).await?;
                 self.known.forget();
-                Err(retry_error())
             }
             Some(found) if self.lacks_own_workspace(identity, &found.memberships) => {
                 self.control.write_own_workspace(&self.own_workspace(identity)).await?;
                 self.known.forget();
-                Err(retry_error())
             }
-            Some(FoundUser { user, memberships }) => {
-                let user = Arc::new(CachedUser::new(user, memberships, &self.policy().settings));
+            Some(found) => {
+                let user = Arc::new(CachedUser::new(found, &self.policy().settings));
                 if self.exclusive {
                     self.known.keep_user(&user, changes);
                 }
-                Ok(user)
+                return Ok(user);
             }
-            None => {
-                self.sign_up(identity).await?;
-                Err(retry_error())
-            }
+            None => self.sign_up(identity).await?,
         }
+        // The conflict makes the caller retry, and read the records that were just written.
+        Err(Error::Unavailable(store::Error::Conflict))
     }
 
     /// Creates a new user. If the settings give the user a workspace of their own, the same transaction creates that
@@ -70,14 +66,14 @@ impl Access {
         }
         let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());
         let plan = Some(plan).filter(|plan| plan.status == PlanStatus::Trialing);
-        let user = UserRecord { plan, ..user_record(identity) };
+        let user = UserRecord { plan, ..identity.user.clone() };
         self.control.write_user(&user, own.as_ref()).await?;
         tracing::info!(user = %user.id, "created a user at the first sign-in");
         Ok(())
     }
 
     async fn is_invited(&self, identity: &TokenIdentity) -> Result<bool> {
-        let Some(email) = identity.verified_email() else { return Ok(false) };
+        let Some(email) = identity.user.verified_email() else { return Ok(false) };
         let invitations = self.control.invitations_of(email, self.clock.now_ms()).await?;
         Ok(!self.still_open(invitations).await?.is_empty())
     }
@@ -90,7 +86,7 @@ impl Access {
     /// Returns whether the settings give the user a workspace of their own.
     fn may_own(&self, identity: &TokenIdentity) -> bool {
         let settings = &self.policy().settings;
-        let domain = identity.verified_email().and_then(address::domain);
+        let domain = identity.user.verified_email().and_then(address::domain);
         let allowed = &settings.allowed_email_domains;
         let is_allowed =
             allowed.is_empty() || domain.is_some_and(|domain| allowed.iter().any(|allowed| allowed == domain));
@@ -99,12 +95,12 @@ impl Access {
 
     fn own_workspace(&self, identity: &TokenIdentity) -> WorkspaceRecord {
         let id = own_workspace_id(identity);
-        let name = identity.name.clone().or_else(|| identity.email.clone());
+        let name = identity.user.name.clone().or_else(|| identity.user.email.clone());
         WorkspaceRecord {
             slug: format!("w-{}", &id[..8]),
             id: id.into(),
             name: name.map_or_else(|| "Workspace".to_owned(), |name| name.to_string()),
-            owner_id: identity.user_id.clone(),
+            owner_id: identity.user.id.clone(),
             created_at: self.clock.now_ms(),
         }
     }
@@ -113,25 +109,10 @@ impl Access {
 /// Returns the id of the user's own workspace. The id is derived from the user's id, so two servers that admit the same
 /// user create only one workspace.
 fn own_workspace_id(identity: &TokenIdentity) -> String {
-    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
-}
-
-/// Returns a conflict error. The caller then retries and reads the records that were just written.
-fn retry_error() -> Error {
-    Error::Unavailable(store::Error::Conflict)
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user.id).as_bytes()).to_string()
 }
 
 /// Returns whether the stored user record agrees with the claims of the token.
-fn matches_claims(user: &UserRecord, identity: &TokenIdentity) -> bool {
-    user.email == identity.email && user.email_verified == identity.email_verified && user.name == identity.name
-}
-
-fn user_record(identity: &TokenIdentity) -> UserRecord {
-    UserRecord {
-        id: identity.user_id.clone(),
-        email: identity.email.clone(),
-        email_verified: identity.email_verified,
-        name: identity.name.clone(),
-        plan: None,
-    }
+fn matches_claims(user: &UserRecord, claimed: &UserRecord) -> bool {
+    user.email == claimed.email && user.email_verified == claimed.email_verified && user.name == claimed.name
 }

@@ -7,7 +7,7 @@ use super::credential_cache::hash_of;
 use super::keys::{CreatedKey, NewKey, record_of, refused};
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
-use crate::store::control::keys::OriginFault;
+use crate::store::control::members::AccessFault;
 
 const PREFIX: &str = "sic_";
 const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");
@@ -62,7 +62,7 @@ impl Access {
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {
             Ok(record) => Ok(CreatedKey { record, secret: Some(secret) }),
-            Err(OriginFault::Gone) => Err(NOT_VALID),
+            Err(AccessFault::Gone) => Err(NOT_VALID),
             Err(other) => Err(refused(other)),
         }
     }

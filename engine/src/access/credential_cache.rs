@@ -12,6 +12,7 @@ use super::settings::AccessSettings;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 use crate::model::plan::{OfferedPlan, PlanStatus, UserPlan};
+use crate::store::control::sign_up::FoundUser;
 
 /// The time for which a key is remembered, in milliseconds.
 const REMEMBERED_MS: i64 = 300_000;
@@ -120,9 +121,9 @@ impl CredentialCache {
 }
 
 impl CachedUser {
-    pub fn new(record: UserRecord, memberships: Vec<Membership>, settings: &AccessSettings) -> CachedUser {
-        let plan = Arc::new(plan_of(&record, settings));
-        CachedUser { record, memberships, plan }
+    pub fn new(found: FoundUser, settings: &AccessSettings) -> CachedUser {
+        let plan = Arc::new(plan_of(&found.user, settings));
+        CachedUser { record: found.user, memberships: found.memberships, plan }
     }
 
     /// Returns the membership of the user in a workspace. Fails with the same error if the user is not a member and if

@@ -70,10 +70,8 @@ impl Access {
     }
 
     async fn accept(&self, id: &str, email: &str, user_id: &str) -> Result<(Membership, WorkspaceRecord)> {
-        let accepted = self.control.accept_invitation(id, email, user_id, self.clock.now_ms()).await;
-        // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
-        self.known.forget();
-        let member = accepted?.ok_or_else(|| Error::not_found("invitation", id))?;
+        let acceptance = self.control.accept_invitation(id, email, user_id, self.clock.now_ms());
+        let member = self.forgetting(acceptance).await?.ok_or_else(|| Error::not_found("invitation", id))?;
         let workspace = self.workspace(&member.workspace_id).await?;
         Ok((member, workspace))
     }

@@ -10,8 +10,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::model::value::{Object, Value};
 use crate::store;
-use crate::store::control::keys::OriginFault;
-use crate::store::control::members::GrantBasis;
+use crate::store::control::members::{AccessFault, GrantBasis};
 use crate::store::retry;
 
 /// The error for a caller whose right has ended since the caller was authenticated: the key was revoked, or the user
@@ -128,10 +127,7 @@ impl Access {
                 return Err(derived_keys(workspace_id, &ended));
             }
         }
-        let deleted = self.control.delete_key(&key.id, &below, &moved).await;
-        // Clears the cache even if the outcome of the deletion is unknown. Later reads fill the cache again.
-        self.known.forget();
-        deleted?;
+        self.forgetting(self.control.delete_key(&key.id, &below, &moved)).await?;
         self.end_keys(std::slice::from_ref(&key.id)).await;
         Ok(())
     }
@@ -211,17 +207,22 @@ fn derived_keys(workspace_id: &str, ended: &[&KeyRecord]) -> Error {
     Error::conflict_with(ErrorCode::DerivedKeys, message, details)
 }
 
-/// Returns the error for a key, sign-in code or invitation that cannot be created.
-pub(super) fn refused(origin: OriginFault) -> Error {
-    match origin {
-        OriginFault::Gone => GONE,
-        OriginFault::TooDeep => Error::forbidden(ErrorCode::DerivedTooOften, "a key can have at most 16 ancestors"),
-        OriginFault::TooManyKeys => {
+/// Returns the error for a key, sign-in code or invitation that cannot be created, or for a refused change of a member.
+pub(super) fn refused(fault: AccessFault) -> Error {
+    match fault {
+        AccessFault::Gone => GONE,
+        AccessFault::TooDeep => Error::forbidden(ErrorCode::DerivedTooOften, "a key can have at most 16 ancestors"),
+        AccessFault::TooManyKeys => {
             Error::forbidden(ErrorCode::TooManyKeys, "a user can have at most 1000 keys; revoke one first")
         }
-        OriginFault::TooManyInvitations => {
+        AccessFault::TooManyInvitations => {
             let message = "a workspace can have at most 1000 invitations; withdraw one first";
             Error::forbidden(ErrorCode::TooManyInvitations, message)
+        }
+        AccessFault::OwnerStays => {
+            let message = "the owner of the workspace cannot be removed or given another role; first make another \
+                           member the owner with `workspace_owner`";
+            Error::conflict(ErrorCode::WorkspaceOwner, message)
         }
     }
 }

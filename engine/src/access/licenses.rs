@@ -9,6 +9,7 @@ use super::Access;
 use crate::error::{Error, Result};
 use crate::model::access::Caller;
 use crate::model::license::{Activation, LicenseVerdict};
+use crate::store::control::activations::DeviceChange;
 use crate::store::retry;
 
 /// The maximum number of active devices per user, regardless of the plan, because each request reads all devices of a
@@ -53,7 +54,7 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| one.instance_id == instance_id);
             let found = found.ok_or_else(|| Error::not_found("activation", instance_id))?;
-            Ok((DeviceChange::Forget(found.id.clone()), found))
+            Ok((Some(DeviceChange { written: None, deleted: vec![found.id.clone()] }), found))
         })
         .await
     }
@@ -65,7 +66,8 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| *one.id == *id);
             let found = found.ok_or_else(|| Error::not_found("activation", id))?;
-            Ok((DeviceChange::Write(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
+            let written = Some(Activation { revoked_at: Some(now), ..found });
+            Ok((Some(DeviceChange { written, deleted: forgotten(devices) }), ()))
         })
         .await
     }
@@ -75,18 +77,14 @@ impl Access {
     async fn with_devices<T>(
         &self,
         user_id: &str,
-        decide: impl Fn(&[Activation]) -> Result<(DeviceChange, T)>,
+        decide: impl Fn(&[Activation]) -> Result<(Option<DeviceChange>, T)>,
     ) -> Result<T> {
         let _turn = self.change_locks.lock(user_id).await;
         let attempt = || async {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;
-            match &change {
-                DeviceChange::None => {}
-                DeviceChange::Write(activation, leaving) => {
-                    self.control.write_activation(activation, leaving, &read).await?
-                }
-                DeviceChange::Forget(id) => self.control.delete_activation(user_id, id, &read).await?,
+            if let Some(change) = &change {
+                self.control.change_devices(user_id, change, &read).await?;
             }
             Ok::<_, Error>(decided)
         };
@@ -115,14 +113,6 @@ impl Access {
     }
 }
 
-/// A change to the devices of a user.
-enum DeviceChange {
-    None,
-    /// Stores a device, and removes the devices with these ids, which were revoked earlier.
-    Write(Activation, Vec<Arc<str>>),
-    Forget(Arc<str>),
-}
-
 /// Returns the ids of the revoked devices to remove when one more device is revoked.
 fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
@@ -138,26 +128,24 @@ fn validated(
     devices: &[Activation],
     limit: Option<u64>,
     now: i64,
-) -> (DeviceChange, Validation) {
+) -> (Option<DeviceChange>, Validation) {
     let active = active(devices);
     let known = devices.iter().find(|known| known.instance_id == device.instance_id);
     if let Some(revoked) = known.filter(|known| known.revoked_at.is_some()) {
         let activation = Some(revoked.clone());
-        return (DeviceChange::None, Validation { verdict: LicenseVerdict::Revoked, activation, active, now });
+        return (None, Validation { verdict: LicenseVerdict::Revoked, activation, active, now });
     }
     let is_below_limit = (active.len() as u64) < limit.unwrap_or(MAX_ACTIVE).min(MAX_ACTIVE);
     if known.is_none() && !is_below_limit {
-        return (
-            DeviceChange::None,
-            Validation { verdict: LicenseVerdict::LimitReached, activation: None, active, now },
-        );
+        return (None, Validation { verdict: LicenseVerdict::LimitReached, activation: None, active, now });
     }
     let validated = presented(user_id, device, known, now);
     let mut active: Vec<Activation> = active.into_iter().filter(|one| one.id != validated.id).collect();
     active.push(validated.clone());
     active.sort_by(|a, b| (a.activated_at, &a.id).cmp(&(b.activated_at, &b.id)));
     let activation = Some(validated.clone());
-    (DeviceChange::Write(validated, Vec::new()), Validation { verdict: LicenseVerdict::Valid, activation, active, now })
+    let change = DeviceChange { written: Some(validated), deleted: Vec::new() };
+    (Some(change), Validation { verdict: LicenseVerdict::Valid, activation, active, now })
 }
 
 fn active(devices: &[Activation]) -> Vec<Activation> {

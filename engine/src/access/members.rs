@@ -6,7 +6,6 @@ use super::Access;
 use super::keys::refused;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
-use crate::store::control::members::OwnerlessWorkspace;
 
 /// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +63,8 @@ impl Access {
     /// sign-in codes end.
     pub async fn change_role(&self, workspace: &WorkspaceRecord, by: &Caller, id: &str, role: Role) -> Result<Member> {
         let _turn = self.change_locks.lock(&workspace.id).await;
-        let changed = self.control.write_role(&workspace.id, id, role).await;
-        self.known.forget();
-        if !changed?.map_err(owner_stays)? {
+        let changed = self.forgetting(self.control.write_role(&workspace.id, id, role)).await?;
+        if !changed.map_err(refused)? {
             let invited = self.control.write_invited_role(&workspace.id, id, role, &by.user_id).await?;
             return invited.map_err(refused)?.map(Member::Invited).ok_or_else(|| Error::not_found("member", id));
         }
@@ -78,9 +76,7 @@ impl Access {
     /// role or be removed.
     pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
         let _turn = self.change_locks.lock(&workspace.id).await;
-        let changed = self.control.write_owner(&workspace.id, id).await;
-        self.known.forget();
-        let is_member = changed?;
+        let is_member = self.forgetting(self.control.write_owner(&workspace.id, id)).await?;
         match self.member(&workspace.id, id).await? {
             member if is_member => Ok(member),
             _ => Err(Error::conflict(
@@ -99,9 +95,8 @@ impl Access {
     /// `id` is the id of an invitation, withdraws the invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
         let _turn = self.change_locks.lock(&workspace.id).await;
-        let removed = self.control.delete_member(&workspace.id, id, self.clock.now_ms()).await;
-        self.known.forget();
-        if let Some(keys) = removed?.map_err(owner_stays)? {
+        let removal = self.control.delete_member(&workspace.id, id, self.clock.now_ms());
+        if let Some(keys) = self.forgetting(removal).await?.map_err(refused)? {
             self.held.end_above(&workspace.id, id, None);
             // These keys, and the keys derived from these keys, may also have granted access to other workspaces.
             self.end_keys(&keys).await;
@@ -112,13 +107,6 @@ impl Access {
             false => Err(Error::not_found("member", id)),
         }
     }
-}
-
-/// Returns the error for a change that would leave the workspace without its owner.
-fn owner_stays(_: OwnerlessWorkspace) -> Error {
-    let message = "the owner of the workspace cannot be removed or given another role; first make another member the \
-                   owner with `workspace_owner`";
-    Error::conflict(ErrorCode::WorkspaceOwner, message)
 }
 
 impl Member {

@@ -113,6 +113,14 @@ impl Access {
         &self.control
     }
 
+    /// Completes a change of the control database, and then clears the cache, even if the outcome of the change is
+    /// unknown. Later reads fill the cache again.
+    async fn forgetting<T, E>(&self, change: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let changed = change.await;
+        self.known.forget();
+        changed
+    }
+
     fn policy(&self) -> &Policy {
         self.policy.get_or_init(Policy::default)
     }
@@ -213,9 +221,9 @@ impl Access {
             return Ok(known);
         }
         let found = self.control.find_key(hash).await?;
-        let found = found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?;
-        let user = Arc::new(CachedUser::new(found.user, found.memberships, &self.policy().settings));
-        let key = Arc::new(CachedKey { key: Arc::new(found.key), user });
+        let (key, user) = found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?;
+        let user = Arc::new(CachedUser::new(user, &self.policy().settings));
+        let key = Arc::new(CachedKey { key: Arc::new(key), user });
         match self.exclusive {
             true => self.known.keep_key(hash, &key, changes),
             false => self.known.remember(hash, &key, self.clock.now_ms()),

@@ -53,9 +53,7 @@ impl Access {
         for _ in 0..ATTEMPTS {
             let user = self.user(user_id).await?;
             let plan = self.changed_plan(plan_of(&user, &self.policy().settings), new.clone());
-            let changed = self.control.write_plan(user_id, user.plan.as_ref(), &plan).await;
-            self.known.forget();
-            if changed? {
+            if self.forgetting(self.control.write_plan(user_id, user.plan.as_ref(), &plan)).await? {
                 return Ok(plan);
             }
         }

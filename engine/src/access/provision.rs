@@ -29,8 +29,7 @@ impl Access {
         }
         if let Some(chosen) = chosen_key {
             let make = |unused: &KeyRecord| {
-                let new = NewKey { name: unused.name.clone(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
-                self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
+                self.new_key(&unused.workspace_id, &unused.user_id, &unused.name, Some(chosen.clone())).0
             };
             if self.control.replace_unused_first_key(make).await? {
                 tracing::warn!("replaced the unused first owner key with the configured key");
@@ -55,8 +54,7 @@ impl Access {
             owner_id: self.clock.new_id().to_string().into(),
             created_at: self.clock.now_ms(),
         };
-        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
-        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, chosen_key);
+        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, "owner", chosen_key);
         (workspace, record, key)
     }
 
@@ -64,11 +62,12 @@ impl Access {
         &self,
         workspace_id: &Arc<str>,
         user_id: &Arc<str>,
-        new: NewKey,
+        name: &str,
         chosen: Option<String>,
     ) -> (KeyRecord, String) {
         let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
         let id = self.clock.new_id().to_string().into();
+        let new = NewKey { name: name.to_owned(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
         let record = super::keys::record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         (record, key)
     }

@@ -30,9 +30,7 @@ impl Access {
         let key = self.restore_owner_key(&workspace).await?;
         if revokes {
             let ids: Vec<Arc<str>> = others.iter().map(|key| key.id.clone()).collect();
-            let swept = self.control.delete_dead_keys(&ids).await;
-            self.known.forget();
-            swept?;
+            self.forgetting(self.control.delete_dead_keys(&ids)).await?;
             self.end_keys(&ids).await;
         }
         Ok(OwnerKey { workspace, key, others })

@@ -3,12 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use strum::VariantArray;
-
 use super::Access;
-use super::keys::NewKey;
 use crate::error::{Error, Result};
-use crate::model::access::{Scope, UserRecord, WorkspaceRecord};
+use crate::model::access::{UserRecord, WorkspaceRecord};
 use crate::store::control::catalog::owner_of;
 use crate::store::control::members::GrantBasis;
 
@@ -39,8 +36,7 @@ impl Access {
     /// Adds the owner of a workspace as a member, and creates a key with every scope for the owner. Returns the key.
     pub(super) async fn restore_owner_key(&self, workspace: &WorkspaceRecord) -> Result<String> {
         self.restore_owner(workspace).await?;
-        let new = NewKey { name: "owner".into(), scopes: Scope::VARIANTS.to_vec(), ..NewKey::default() };
-        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, None);
+        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, "owner", None);
         self.control.restore_key(&record).await?;
         Ok(key)
     }

@@ -7,7 +7,8 @@ use super::Access;
 use super::keys::{CreatedKey, GONE, NewKey, moved, record_of, refused};
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{self, Caller, KeyRecord};
-use crate::store::control::keys::{MAX_ANCESTORS, OriginFault};
+use crate::store::control::keys::MAX_ANCESTORS;
+use crate::store::control::members::AccessFault;
 use crate::store::retry;
 
 impl Access {
@@ -25,9 +26,8 @@ impl Access {
     ) -> Result<CreatedKey> {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let _turn = self.change_locks.lock(caller.workspace_id()).await;
-        let rotated = retry::after_conflicts(|| self.try_rotate(caller, key_id, ends_after_ms, &id)).await;
-        // Clears the cache even if the outcome is unknown. Later reads fill the cache again.
-        self.known.forget();
+        let rotation = retry::after_conflicts(|| self.try_rotate(caller, key_id, ends_after_ms, &id));
+        let rotated = self.forgetting(rotation).await;
         self.watch_grants();
         rotated
     }
@@ -94,5 +94,5 @@ fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord])
     let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));
     let moved: Vec<KeyRecord> = below.iter().map(|one| moved(one, &above, top, origin.clone())).collect();
     let deepest = moved.iter().chain([successor]).map(|one| one.ancestors.len()).max().unwrap_or_default();
-    if deepest > MAX_ANCESTORS { Err(refused(OriginFault::TooDeep)) } else { Ok(moved) }
+    if deepest > MAX_ANCESTORS { Err(refused(AccessFault::TooDeep)) } else { Ok(moved) }
 }

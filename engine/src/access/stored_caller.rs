@@ -37,7 +37,7 @@ impl Access {
             Some(user) => user,
             None => {
                 let found = self.control.find_user(&stored.user).await?.ok_or(GONE)?;
-                Arc::new(CachedUser::new(found.user, found.memberships, &self.policy().settings))
+                Arc::new(CachedUser::new(found, &self.policy().settings))
             }
         };
         let member = user.member_of(&stored.workspace)?;

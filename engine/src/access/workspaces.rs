@@ -6,21 +6,13 @@ use std::sync::Arc;
 use super::Access;
 use super::credential_cache::plan_of;
 use crate::error::{Error, ErrorCode, Result};
-use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
+use crate::model::access::{Membership, UserRecord};
 use crate::model::plan::UserPlan;
+pub use crate::store::control::workspaces::ListedWorkspace;
 use crate::store::control::workspaces::WorkspaceDeletion;
 
 /// The maximum length of the name of a workspace, in characters.
 const MAX_NAME_CHARS: usize = 200;
-
-/// A workspace and its state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedWorkspace {
-    pub record: WorkspaceRecord,
-    /// The time at which the workspace is due for deletion, in milliseconds since the epoch. `None` if no deletion is
-    /// planned.
-    pub delete_at: Option<i64>,
-}
 
 /// A user of the store.
 #[derive(Debug, Clone)]
@@ -34,12 +26,7 @@ pub struct ListedUser {
 impl Access {
     /// Returns up to `limit` workspaces after the given id, in the order of their ids.
     pub async fn workspace_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedWorkspace>> {
-        let found = self.control.workspace_page(after, limit).await?;
-        let listed = |(record, deletion): (WorkspaceRecord, Option<WorkspaceDeletion>)| ListedWorkspace {
-            record,
-            delete_at: deletion.and_then(|deletion| deletion.delete_at),
-        };
-        Ok(found.into_iter().map(listed).collect())
+        Ok(self.control.workspace_page(after, limit).await?)
     }
 
     /// Returns up to `limit` users after the given id, in the order of their ids.
@@ -100,9 +87,8 @@ impl Access {
     /// Removes a workspace whose grace period has ended, with its memberships and keys. Returns whether this call
     /// removed the workspace.
     pub async fn remove_due_workspace(&self, id: &Arc<str>) -> Result<bool> {
-        let removed = self.control.remove_due_workspace(id, self.clock.now_ms()).await;
-        self.known.forget();
-        let Some(removed) = removed? else { return Ok(false) };
+        let removal = self.control.remove_due_workspace(id, self.clock.now_ms());
+        let Some(removed) = self.forgetting(removal).await? else { return Ok(false) };
         for user in &removed.members {
             self.held.end_above(id, user, None);
         }

@@ -68,10 +68,6 @@ pub struct ArchiveProgress {
     pub error: Option<String>,
 }
 
-/// The running restores, by id. Maps each id to the position of the last restored event, and to the last position that
-/// was read from the archive so far.
-type Restoring = Arc<Mutex<HashMap<Arc<str>, (u64, u64)>>>;
-
 /// The archiver of a running server.
 pub struct Backups {
     pub(super) engine: Arc<Engine>,
@@ -89,8 +85,9 @@ pub struct Backups {
     pub(super) unverified: Mutex<HashSet<Arc<str>>>,
     /// Limits the number of workspaces that are archived at the same time.
     turns: Semaphore,
-    /// The restores that this server runs.
-    pub(super) restoring: Restoring,
+    /// The restores that this server runs, by id. Maps each id to the position of the last restored event, and to the
+    /// last position that was read from the archive so far.
+    pub(super) restoring: Mutex<HashMap<Arc<str>, (u64, u64)>>,
 }
 
 /// The state of archiving one workspace.
@@ -111,19 +108,11 @@ pub(super) struct MaintenanceTimes {
     pub control: i64,
 }
 
-/// The result of an attempt to archive a workspace.
-struct Advance {
-    position: u64,
-    /// Whether the archive has reached the end of the log.
-    is_end: bool,
-}
-
 /// The progress of archiving one workspace, and the error of the last attempt.
 #[derive(Default, Clone)]
 pub(super) struct ArchivePosition {
     pub position: u64,
     pub epoch: u64,
-    pub definitions: u64,
     /// The value of the workspace's counter of definition changes when the archive last reached the end of the log.
     types_changed: Option<u64>,
     last_recorded_at: Option<i64>,
@@ -136,21 +125,18 @@ pub(super) struct ArchivePosition {
 
 impl Backups {
     pub fn new(engine: Arc<Engine>, archive: Archive, settings: BackupSettings) -> Arc<Backups> {
-        let (slots, is_owner, is_control_checked, control_error, tended) = Default::default();
-        let (unverified, restoring) = Default::default();
-        let turns = Semaphore::new(CONCURRENT);
         Arc::new(Backups {
             engine,
             archive,
             settings,
-            slots,
-            is_owner,
-            is_control_checked,
-            control_error,
-            tended,
-            unverified,
-            turns,
-            restoring,
+            slots: Mutex::default(),
+            is_owner: AtomicBool::default(),
+            is_control_checked: AtomicBool::default(),
+            control_error: Mutex::default(),
+            tended: tokio::sync::Mutex::default(),
+            unverified: Mutex::default(),
+            turns: Semaphore::new(CONCURRENT),
+            restoring: Mutex::default(),
         })
     }
 
@@ -238,7 +224,7 @@ impl Backups {
         // The semaphore is never closed.
         let Ok(_turn) = self.turns.acquire().await else { return };
         let types_changed = usage.state.types.changed();
-        if self.archive_workspace(&usage.id, &LogSource::Open(usage.state)).await.is_ok_and(|reached| reached.is_end) {
+        if self.archive_workspace(&usage.id, &LogSource::Open(usage.state)).await.is_ok_and(|is_end| is_end) {
             self.slot(&usage.id).reached.lock().types_changed = Some(types_changed);
         }
     }
@@ -271,7 +257,7 @@ impl Backups {
             let archived = self.archive_workspace(&id, &LogSource::Closed(db)).await;
             // Another server may have the workspace open, and may stop before all events of the workspace are archived.
             let is_alone = self.engine.peers().is_none();
-            self.slot(&id).reached.lock().is_settled = is_alone && archived.is_ok_and(|reached| reached.is_end);
+            self.slot(&id).reached.lock().is_settled = is_alone && archived.is_ok_and(|is_end| is_end);
         });
         join_all(archived).await;
     }
@@ -282,7 +268,7 @@ impl Backups {
         let written = match self.check_owner().await {
             Ok(()) => {
                 let is_checked = self.is_control_checked.load(Ordering::Relaxed);
-                control::write(&self.archive.bucket, &self.archive.key, control, now_ms, is_checked).await
+                control::write(&self.archive, control, now_ms, is_checked).await
             }
             Err(error) => Err(error),
         };
@@ -294,8 +280,9 @@ impl Backups {
         *self.control_error.lock() = written.err().map(|error| log::reason(&error));
     }
 
-    /// Archives events of a workspace up to the end of its log, in at most `SEGMENTS_PER_TURN` segments.
-    async fn archive_workspace(&self, id: &Arc<str>, source: &LogSource) -> Result<Advance> {
+    /// Archives events of a workspace up to the end of its log, in at most `SEGMENTS_PER_TURN` segments. Returns
+    /// whether the archive has reached the end of the log.
+    async fn archive_workspace(&self, id: &Arc<str>, source: &LogSource) -> Result<bool> {
         let slot = self.slot(id);
         let mut writer = slot.writer.lock().await;
         let outcome = self.advance(id, &mut writer, source, &slot).await;
@@ -315,7 +302,7 @@ impl Backups {
         writer: &mut Option<ArchiveWriter>,
         source: &LogSource,
         slot: &ArchiveSlot,
-    ) -> Result<Advance> {
+    ) -> Result<bool> {
         let now_ms = self.engine.clock().now_ms();
         // A writer whose last success is too long ago is not reused. Since then, other servers may have archived and
         // merged segments. The keys of merged segments become free, and the old writer could write to these keys.
@@ -328,20 +315,18 @@ impl Backups {
                 writer.insert(ArchiveWriter::open(&self.archive.bucket, access, id, source, now_ms).await?)
             }
         };
-        let mut is_end = false;
         for _ in 0..SEGMENTS_PER_TURN {
             let advanced = writer.advance(&self.archive.bucket, source, self.engine.opener().blobs(), now_ms).await?;
             let mut reached = slot.reached.lock();
-            (reached.position, reached.epoch) = (writer.end.position, writer.epoch);
-            (reached.definitions, reached.last_recorded_at) = (writer.end.definitions, writer.last_recorded_at);
-            (reached.is_settled, reached.advanced_at) = (false, now_ms);
-            is_end = !advanced;
-            if is_end {
-                break;
+            (reached.position, reached.epoch) = (writer.last.end.position, writer.epoch);
+            (reached.last_recorded_at, reached.advanced_at) = (writer.last.to, now_ms);
+            reached.is_settled = false;
+            if !advanced {
+                return Ok(true);
             }
             metric::BACKUP_SEGMENTS.add(&[], 1);
         }
-        Ok(Advance { position: writer.end.position, is_end })
+        Ok(false)
     }
 
     /// Archives an open workspace until the archive has reached a position. Repeats failed attempts. Fails if the
@@ -353,13 +338,9 @@ impl Backups {
                 let usage = self.engine.open_workspaces().into_iter().find(|usage| usage.id == id);
                 let usage = usage.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
                 // The first of several waiting appends archives the events of all these appends together.
-                let is_archived = self.slot(&id).reached.lock().position >= position;
-                if is_archived
-                    || self
-                        .archive_workspace(&id, &LogSource::Open(usage.state))
-                        .await
-                        .is_ok_and(|reached| reached.position >= position)
-                {
+                let is_archived = || self.slot(&id).reached.lock().position >= position;
+                let source = LogSource::Open(usage.state);
+                if is_archived() || (self.archive_workspace(&id, &source).await.is_ok() && is_archived()) {
                     return Ok(());
                 }
                 tokio::time::sleep(RETRY_DELAY).await;

@@ -100,6 +100,13 @@ impl Bucket {
         found.bytes().await.map(Some).map_err(failed)
     }
 
+    /// Returns the time that an object contains, in milliseconds since 1970. Returns `None` if the object does not
+    /// exist or contains no time.
+    pub async fn read_time(&self, key: &str) -> Result<Option<i64>> {
+        let bytes = self.read(key).await?;
+        Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok()?.parse().ok()))
+    }
+
     /// Returns the bytes of an object as a stream, or `None` if the object does not exist.
     pub async fn stream(&self, key: &str) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
         let path = self.path(key).map_err(failed)?;

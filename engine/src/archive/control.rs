@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::bucket::Bucket;
+use super::installation::Archive;
 use super::log::damaged;
-use super::seal::SealingKey;
 use super::segment::sha256;
 use crate::error::{Error, Result};
 use crate::store::{Database, DatabaseReader};
@@ -28,25 +28,18 @@ struct DumpLine {
 
 /// Writes a dump if anything other than the last use of keys has changed since the last dump. If `is_checked` is
 /// `false`, also writes a dump if the key does not open the last dump. Returns whether a dump was written.
-pub async fn write(
-    bucket: &Bucket,
-    key: &SealingKey,
-    control: &DatabaseReader,
-    now_ms: i64,
-    is_checked: bool,
-) -> Result<bool> {
+pub async fn write(archive: &Archive, control: &DatabaseReader, now_ms: i64, is_checked: bool) -> Result<bool> {
     // Lists the dumps before the records are read, so that `write_after` notices a dump of another server with later
     // records.
-    let newest = newest(bucket).await?;
-    write_after(newest, bucket, key, control, now_ms, is_checked).await
+    let newest = newest(&archive.bucket).await?;
+    write_after(newest, archive, control, now_ms, is_checked).await
 }
 
 /// Writes a dump like [`write`]. `newest` is the name of the newest dump that the caller has listed. Writes nothing if
 /// another server has written a newer dump since then, because that dump may contain later records.
 async fn write_after(
     newest: Option<String>,
-    bucket: &Bucket,
-    key: &SealingKey,
+    archive: &Archive,
     control: &DatabaseReader,
     now_ms: i64,
     is_checked: bool,
@@ -58,7 +51,7 @@ async fn write_after(
     });
     let (hash, records) = hashing.await.map_err(Error::internal)?;
     if let Some(newest) = newest.as_deref().filter(|newest| hash_of(newest) == hash)
-        && (is_checked || open(bucket, key, newest).await.is_ok())
+        && (is_checked || open(archive, newest).await.is_ok())
     {
         return Ok(false);
     }
@@ -74,18 +67,18 @@ async fn write_after(
         zstd::stream::encode_all(&*lines, LEVEL)
     });
     let packed = packing.await.map_err(Error::internal)?.map_err(Error::internal)?;
-    let sealed = key.seal(&name, packed).ok_or_else(|| damaged(&name, "cannot encrypt the dump"))?;
-    if self::newest(bucket).await? != newest {
+    let sealed = archive.key.seal(&name, packed).ok_or_else(|| damaged(&name, "cannot encrypt the dump"))?;
+    if self::newest(&archive.bucket).await? != newest {
         return Ok(false);
     }
-    bucket.put(&name, sealed.into()).await?;
+    archive.bucket.put(&name, sealed.into()).await?;
     Ok(true)
 }
 
 /// Reads a dump.
-async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<DumpLine>> {
-    let sealed = bucket.read(name).await?.ok_or_else(|| damaged(name, "the dump is missing"))?;
-    let packed = key.open(name, &sealed);
+async fn open(archive: &Archive, name: &str) -> Result<Vec<DumpLine>> {
+    let sealed = archive.bucket.read(name).await?.ok_or_else(|| damaged(name, "the dump is missing"))?;
+    let packed = archive.key.open(name, &sealed);
     let packed = packed.ok_or_else(|| {
         damaged(
             name,
@@ -99,10 +92,10 @@ async fn open(bucket: &Bucket, key: &SealingKey, name: &str) -> Result<Vec<DumpL
 
 /// Returns the newest dump that can be opened, and its time. If no dump can be opened, fails with the error of the
 /// newest dump. Fails with [`Error::NotFound`] if there is no dump.
-async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<DumpLine>)> {
+async fn newest_readable(archive: &Archive) -> Result<(i64, Vec<DumpLine>)> {
     let mut failed = Error::not_found("dump of the control database", FOLDER);
-    for (index, found) in bucket.list(FOLDER).await?.iter().rev().enumerate() {
-        match open(bucket, key, &found.key).await {
+    for (index, found) in archive.bucket.list(FOLDER).await?.iter().rev().enumerate() {
+        match open(archive, &found.key).await {
             Ok(lines) => return Ok((time_of(&found.key).unwrap_or_default(), lines)),
             Err(error) if index == 0 => failed = error,
             Err(_) => {}
@@ -111,22 +104,31 @@ async fn newest_readable(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<
     Err(failed)
 }
 
-/// Checks that the key opens the newest dump. Returns the time of the dump and the ids of its workspaces.
-pub async fn verify(bucket: &Bucket, key: &SealingKey) -> Result<(i64, Vec<String>)> {
-    let name = newest(bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
-    let lines = open(bucket, key, &name).await?;
-    let id = |line: &DumpLine| {
-        let begin = line.content.find("workspace:")? + "workspace:".len();
-        let id = line.content.get(begin..)?.trim_start_matches(['`', '⟨']);
-        Some(id.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
-    };
-    let ids = lines.iter().filter(|line| line.table == "workspace").filter_map(id).collect();
-    Ok((time_of(&name).unwrap_or_default(), ids))
+impl Archive {
+    /// Checks that the key opens the last dump of the control database. Returns the time of the dump, in milliseconds
+    /// since 1970, and the ids of its workspaces.
+    pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
+        let name =
+            newest(&self.bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
+        let lines = open(self, &name).await?;
+        let id = |line: &DumpLine| {
+            let begin = line.content.find("workspace:")? + "workspace:".len();
+            let id = line.content.get(begin..)?.trim_start_matches(['`', '⟨']);
+            Some(id.chars().take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect())
+        };
+        let ids = lines.iter().filter(|line| line.table == "workspace").filter_map(id).collect();
+        Ok((time_of(&name).unwrap_or_default(), ids))
+    }
+
+    /// Returns the time of the last dump of the control database, in milliseconds since 1970.
+    pub async fn control_at(&self) -> Result<Option<i64>> {
+        Ok(newest(&self.bucket).await?.and_then(|name| time_of(&name)))
+    }
 }
 
 /// Restores the newest readable dump into an empty control database.
-pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> Result<()> {
-    let (_, lines) = newest_readable(bucket, key).await?;
+pub async fn restore(archive: &Archive, control: &Database) -> Result<()> {
+    let (_, lines) = newest_readable(archive).await?;
     // A restore can be repeated as long as the store has no workspaces. Workspaces are therefore written last.
     let (last, first): (Vec<DumpLine>, Vec<DumpLine>) = lines.into_iter().partition(|line| line.table == "workspace");
     for table in first.chunk_by(|a, b| a.table == b.table).chain(std::iter::once(last.as_slice())) {
@@ -135,11 +137,6 @@ pub async fn restore(bucket: &Bucket, key: &SealingKey, control: &Database) -> R
         control.write_dumped(&first.table, &contents).await?;
     }
     Ok(())
-}
-
-/// Returns the time of the newest dump, in milliseconds since 1970.
-pub async fn newest_at(bucket: &Bucket) -> Result<Option<i64>> {
-    Ok(newest(bucket).await?.and_then(|name| time_of(&name)))
 }
 
 /// Removes dumps older than `retention_ms`. Keeps only the last dump of each day among the dumps older than 24 hours.
@@ -172,14 +169,16 @@ fn hash_of(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::seal::SealingKey;
     use crate::store::Store;
 
     #[tokio::test]
     async fn dumps_are_written_thinned_verified_and_restored() {
         let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
-        let (bucket, key) = (Bucket::open("mem://", []).expect("memory"), SealingKey::generate());
-        let key = SealingKey::parse(&key).expect("a key");
-        let write = async |at| write(&bucket, &key, &control, at, true).await.expect("written");
+        let key = SealingKey::parse(&SealingKey::generate()).expect("a key");
+        let archive = Archive::open("mem://", [], key).expect("memory");
+        let bucket = &archive.bucket;
+        let write = async |at| write(&archive, &control, at, true).await.expect("written");
         assert!(write(1).await);
         assert!(!write(2).await);
         for (hour, id) in (0..50).zip(0..) {
@@ -190,23 +189,23 @@ mod tests {
                 .expect("a user");
             let at = hour * 3_600_000 + 10;
             // Another server has written a dump since this server began.
-            assert!(!write_after(None, &bucket, &key, &control, at, true).await.expect("nothing written"));
+            assert!(!write_after(None, &archive, &control, at, true).await.expect("nothing written"));
             assert!(write(at).await);
         }
-        thin(&bucket, 50 * 3_600_000, 30 * DAY_MS).await.expect("thinned");
+        thin(bucket, 50 * 3_600_000, 30 * DAY_MS).await.expect("thinned");
         let kept: Vec<i64> =
             bucket.list(FOLDER).await.expect("listed").iter().filter_map(|found| time_of(&found.key)).collect();
         assert_eq!(kept.len(), 1 + 24, "{kept:?}");
-        thin(&bucket, 400 * DAY_MS, 30 * DAY_MS).await.expect("thinned");
-        assert_eq!(newest_at(&bucket).await.expect("listed"), Some(49 * 3_600_000 + 10));
-        assert_eq!(verify(&bucket, &key).await.expect("verified").0, 49 * 3_600_000 + 10);
+        thin(bucket, 400 * DAY_MS, 30 * DAY_MS).await.expect("thinned");
+        assert_eq!(archive.control_at().await.expect("listed"), Some(49 * 3_600_000 + 10));
+        assert_eq!(archive.verify_control().await.expect("verified").0, 49 * 3_600_000 + 10);
         // The verification rejects a dump that cannot be opened. A restore uses the newest dump that can be opened.
-        let torn = newest(&bucket).await.expect("listed").expect("a dump");
+        let torn = newest(bucket).await.expect("listed").expect("a dump");
         let later = torn.replacen("control/0", "control/1", 1);
         bucket.put(&later, bytes::Bytes::from_static(b"half")).await.expect("written");
-        assert!(verify(&bucket, &key).await.is_err());
+        assert!(archive.verify_control().await.is_err());
         let other = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
-        restore(&bucket, &key, &other).await.expect("restored");
+        restore(&archive, &other).await.expect("restored");
         assert_eq!(other.dump().await.expect("dumped"), control.dump().await.expect("dumped"));
     }
 }

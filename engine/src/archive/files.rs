@@ -75,19 +75,13 @@ fn removing_key(workspace_id: &str, sha256: &str) -> String {
 
 /// Returns whether a sweep is removing the bytes with this SHA-256.
 async fn is_being_removed(bucket: &Bucket, workspace_id: &str, sha256: &str, now_ms: i64) -> Result<bool> {
-    let begun = bucket.read(&removing_key(workspace_id, sha256)).await?.and_then(|begun| time_in(&begun));
+    let begun = bucket.read_time(&removing_key(workspace_id, sha256)).await?;
     Ok(begun.is_some_and(|begun| begun.saturating_add(MAX_REMOVAL.as_millis() as i64) > now_ms))
 }
 
 /// Returns whether an object contains a time that is not after `latest`.
 async fn is_noted_by(bucket: &Bucket, key: &str, latest: i64) -> Result<bool> {
-    let noted = bucket.read(key).await?.and_then(|noted| time_in(&noted));
-    Ok(noted.is_some_and(|noted| noted <= latest))
-}
-
-/// Returns the time that an object contains, in milliseconds since 1970.
-fn time_in(bytes: &[u8]) -> Option<i64> {
-    std::str::from_utf8(bytes).ok()?.parse().ok()
+    Ok(bucket.read_time(key).await?.is_some_and(|noted| noted <= latest))
 }
 
 /// Returns the key of the object that records that bytes were deleted before they were archived.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::bucket::Bucket;
-use super::control;
 use super::log::{self, check_id};
 use super::seal::SealingKey;
 use super::verify::{self, ArchiveVerification, RestoreProgress};
@@ -94,16 +93,5 @@ impl Archive {
     ) -> Result<ArchiveVerification> {
         check_id(workspace_id)?;
         verify::verify(&self.bucket, workspace_id, now_ms, progress).await
-    }
-
-    /// Checks that the key opens the last dump of the control database. Returns the time of the dump, in milliseconds
-    /// since 1970, and the ids of its workspaces.
-    pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
-        control::verify(&self.bucket, &self.key).await
-    }
-
-    /// Returns the time of the last dump of the control database, in milliseconds since 1970.
-    pub async fn control_at(&self) -> Result<Option<i64>> {
-        control::newest_at(&self.bucket).await
     }
 }

@@ -94,9 +94,8 @@ pub fn read(line: &[u8]) -> Result<ArchiveLine, String> {
             Ok(ArchiveLine::Definition { position, declaration: declaration.map_err(|error| error.to_string())?, at })
         }
         LineText { aggregate_id: Some(aggregate_id), version: Some(version), position, event: Some(body), .. } => {
-            let body = body::read(body.get(), None).map_err(|error| error.to_string())?;
-            let aggregate_id = AggregateId::from(Arc::from(aggregate_id));
-            Ok(ArchiveLine::Event(body.into_event(aggregate_id, version, position)))
+            let event = body::read(body.get(), None, AggregateId::from(Arc::from(aggregate_id)), version, position);
+            event.map(ArchiveLine::Event).map_err(|error| error.to_string())
         }
         _ => Err("expected a definition or an event".into()),
     }

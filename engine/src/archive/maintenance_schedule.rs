@@ -104,19 +104,16 @@ impl Backups {
         let existing: HashSet<Arc<str>> = self.engine.workspaces().await?.into_iter().map(|found| found.id).collect();
         let bucket = &self.archive().bucket;
         for id in self.archived_ids() {
-            let mark = log::removal_key(&id);
-            if existing.contains(&id) {
-                continue;
+            if !existing.contains(&id) {
+                bucket.create(&log::removal_key(&id), now_ms.to_string().into()).await?;
+                self.forget(&id);
             }
-            bucket.create(&mark, now_ms.to_string().into()).await?;
-            self.forget(&id);
         }
         for id in self.archive().workspaces().await? {
             if existing.contains(&id) {
                 continue;
             }
-            let Some(since) = bucket.read(&log::removal_key(&id)).await? else { continue };
-            let since: Option<i64> = std::str::from_utf8(&since).ok().and_then(|since| since.parse().ok());
+            let since = bucket.read_time(&log::removal_key(&id)).await?;
             if since.is_some_and(|since| since.saturating_add(self.settings.retention_ms) <= now_ms) {
                 for found in bucket.list(&id).await? {
                     bucket.remove(&found.key).await?;

@@ -72,7 +72,7 @@ pub async fn restore_control(engine: &Engine, archive: &Archive) -> Result<Vec<W
         let message = "the store already has workspaces; a whole installation can be restored only into an empty store";
         return Err(Error::conflict(ErrorCode::StoreNotEmpty, message));
     }
-    control::restore(&archive.bucket, &archive.key, store).await?;
+    control::restore(archive, store).await?;
     engine.workspaces().await
 }
 
@@ -172,13 +172,10 @@ impl RestoreRun<'_> {
         for text in lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
             let read =
                 line::read(text).map_err(|message| damaged(key, &format!("a line cannot be read: {message}")))?;
-            let is_beyond = match &read {
-                ArchiveLine::Event(event) => match self.from.until {
-                    RestoreEnd::End => false,
-                    RestoreEnd::Position(position) => event.position > position,
-                    RestoreEnd::Time(time) => event.recorded_at > time,
-                },
-                ArchiveLine::Definition { .. } => false,
+            let is_beyond = match (&read, self.from.until) {
+                (ArchiveLine::Event(event), RestoreEnd::Position(position)) => event.position > position,
+                (ArchiveLine::Event(event), RestoreEnd::Time(time)) => event.recorded_at > time,
+                _ => false,
             };
             if is_beyond {
                 return Ok(true);

@@ -144,10 +144,8 @@ impl Backups {
     ) -> Result<RestoreOutcome> {
         let access = self.engine.access();
         access.restore_workspace(workspace, false).await?;
-        let progress = self.restoring.clone();
-        let id = restore.id.clone();
-        let note = move |reached: RestoreProgress| {
-            progress.lock().insert(id.clone(), (reached.position, reached.end));
+        let note = |reached: RestoreProgress| {
+            self.restoring.lock().insert(restore.id.clone(), (reached.position, reached.end));
         };
         let restored = restore_workspace(&self.engine, self.archive(), from, &workspace.id, &note).await;
         self.restoring.lock().remove(&restore.id);

@@ -26,13 +26,9 @@ const MAX_EPOCH_ATTEMPTS: usize = 8;
 pub struct ArchiveWriter {
     workspace_id: Arc<str>,
     pub epoch: u64,
-    /// The place up to which the log is archived.
-    pub end: ArchivePlace,
-    last_event_id: Option<String>,
-    /// The SHA-256 of the last archived definition.
-    last_definition: Option<String>,
-    /// The time at which the last archived event was recorded, in milliseconds since 1970.
-    pub last_recorded_at: Option<i64>,
+    /// The header of the last archived segment. Before the first segment of an epoch, a header with only the end, the
+    /// last event and the last definition of the log that earlier epochs have archived.
+    pub last: SegmentHeader,
 }
 
 impl ArchiveWriter {
@@ -64,10 +60,10 @@ impl ArchiveWriter {
                     writer.step_back(bucket, source).await?;
                     access.workspace(workspace_id).await?;
                     tracing::error!(
-                        workspace = %workspace_id, epoch = number + 1, position = writer.end.position,
+                        workspace = %workspace_id, epoch = number + 1, position = writer.last.end.position,
                         "the store was reset to an earlier state; archiving continues in a new epoch"
                     );
-                    let ArchiveWriter { end: branch, last_event_id, last_definition, .. } = writer;
+                    let SegmentHeader { end: branch, last_event_id, last_definition, .. } = writer.last;
                     let (number, parent) = (number + 1, Some(number));
                     Epoch { number, parent, branch, last_event_id, last_definition, began_at: now_ms }
                 }
@@ -91,7 +87,7 @@ impl ArchiveWriter {
         ends.sort_unstable_by_key(|segment| std::cmp::Reverse((segment.last, segment.level)));
         for segment in ends.iter().take(MAX_UNREADABLE) {
             match log::read_header(bucket, workspace_id, segment).await {
-                Ok(Some(header)) => return Ok(ArchiveWriter::after(workspace_id, epoch, header)),
+                Ok(Some(last)) => return Ok(ArchiveWriter { workspace_id: workspace_id.clone(), epoch, last }),
                 Ok(None) => {}
                 Err(error) if log::is_damage(&error) => {
                     let key = segment.key(workspace_id);
@@ -105,33 +101,21 @@ impl ArchiveWriter {
         }
         let Epoch { branch: end, last_event_id, last_definition, .. } =
             log::read_epoch(bucket, workspace_id, epoch).await?;
-        let (workspace_id, last_recorded_at) = (workspace_id.clone(), None);
-        Ok(ArchiveWriter { workspace_id, epoch, end, last_event_id, last_definition, last_recorded_at })
-    }
-
-    fn after(workspace_id: &Arc<str>, epoch: u64, header: SegmentHeader) -> ArchiveWriter {
-        let SegmentHeader { end, last_event_id, last_definition, to: last_recorded_at, .. } = header;
-        ArchiveWriter {
-            workspace_id: workspace_id.clone(),
-            epoch,
-            end,
-            last_event_id,
-            last_definition,
-            last_recorded_at,
-        }
+        let last = SegmentHeader { end, last_event_id, last_definition, ..SegmentHeader::default() };
+        Ok(ArchiveWriter { workspace_id: workspace_id.clone(), epoch, last })
     }
 
     /// Returns whether the log has the last archived event and the last archived definition at the same places.
     async fn agrees_with(&self, source: &LogSource) -> Result<bool> {
-        if let Some(last) = &self.last_definition {
-            let index = usize::try_from(self.end.definitions.saturating_sub(1)).unwrap_or(usize::MAX);
+        if let Some(last) = &self.last.last_definition {
+            let index = usize::try_from(self.last.end.definitions.saturating_sub(1)).unwrap_or(usize::MAX);
             let found = source.db().read_defined(index, 1).await?;
             if found.first().is_none_or(|found| segment::sha256(found.text.as_bytes()) != *last) {
                 return Ok(false);
             }
         }
-        let Some(last) = &self.last_event_id else { return Ok(true) };
-        let found = source.db().event_at(self.end.position).await?;
+        let Some(last) = &self.last.last_event_id else { return Ok(true) };
+        let found = source.db().event_at(self.last.end.position).await?;
         Ok(found.is_some_and(|event| *event.event_id == **last))
     }
 
@@ -139,22 +123,20 @@ impl ArchiveWriter {
     /// log if no segment agrees.
     async fn step_back(&mut self, bucket: &Bucket, source: &LogSource) -> Result<()> {
         let segments = log::history(bucket, &self.workspace_id, self.epoch).await?;
-        let epoch = self.epoch;
         for segment in segments.iter().rev() {
             let Some(header) = log::read_header(bucket, &self.workspace_id, segment).await? else { continue };
-            *self = ArchiveWriter::after(&self.workspace_id, epoch, header);
+            self.last = header;
             if self.agrees_with(source).await? {
                 return Ok(());
             }
         }
-        self.end = ArchivePlace::default();
-        (self.last_event_id, self.last_definition, self.last_recorded_at) = (None, None, None);
+        self.last = SegmentHeader::default();
         Ok(())
     }
 
     /// Archives the next part of the log, with the bytes of its files. Returns whether anything was archived.
     pub async fn advance(&mut self, bucket: &Bucket, source: &LogSource, blobs: &Blobs, now_ms: i64) -> Result<bool> {
-        let part = source.part_after(self.end.position, self.end.definitions).await?;
+        let part = source.part_after(self.last.end.position, self.last.end.definitions).await?;
         if part.is_empty() {
             return Ok(false);
         }
@@ -176,14 +158,14 @@ impl ArchiveWriter {
         let segment = SegmentRef::new(self.epoch, 0, number, number);
         let key = segment.key(&self.workspace_id);
         if bucket.create(&key, bytes.clone()).await? {
-            *self = ArchiveWriter::after(&self.workspace_id, self.epoch, header);
+            self.last = header;
             return Ok(true);
         }
         match log::read_header(bucket, &self.workspace_id, &segment).await {
             // Another server has written the segment, or this server has written the segment but has not received the
             // response.
-            Ok(Some(found)) if found.after == self.end => {
-                *self = ArchiveWriter::after(&self.workspace_id, self.epoch, found);
+            Ok(Some(found)) if found.after == self.last.end => {
+                self.last = found;
                 match self.agrees_with(source).await? {
                     true => Ok(true),
                     false => Err(damaged(&key, "the segment does not belong to this log")),
@@ -194,7 +176,7 @@ impl ArchiveWriter {
             Err(error) if log::is_damage(&error) => {
                 tracing::warn!(%error, cause = ?error, %key, "replacing an incompletely written segment of an archive");
                 bucket.put(&key, bytes).await?;
-                *self = ArchiveWriter::after(&self.workspace_id, self.epoch, header);
+                self.last = header;
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -221,17 +203,17 @@ impl ArchiveWriter {
             }
         }
         write_definitions_before(u64::MAX, &mut lines);
-        let mut end = self.end.clone();
+        let mut end = self.last.end.clone();
         end.number += 1;
         end.definitions += part.definitions.len() as u64;
         end.position = part.events.last().map_or(end.position, |event| event.position);
-        let mut header = SegmentHeader::new(&self.workspace_id, self.epoch, self.end.clone(), end);
+        let mut header = SegmentHeader::new(&self.workspace_id, self.epoch, self.last.end.clone(), end);
         let last = part.events.last();
-        header.last_event_id = last.map(|event| event.event_id.to_string()).or_else(|| self.last_event_id.clone());
+        header.last_event_id = last.map(|event| event.event_id.to_string()).or_else(|| self.last.last_event_id.clone());
         let last_definition = part.definitions.last().map(|definition| segment::sha256(definition.text.as_bytes()));
-        header.last_definition = last_definition.or_else(|| self.last_definition.clone());
+        header.last_definition = last_definition.or_else(|| self.last.last_definition.clone());
         header.from = part.events.first().map(|event| event.recorded_at);
-        header.to = last.map(|event| event.recorded_at).or(self.last_recorded_at);
+        header.to = last.map(|event| event.recorded_at).or(self.last.to);
         (header, lines)
     }
 }

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_docusaurus_slug_is_an_address_below_the_folders_of_its_page() {
+    fn a_docusaurus_slug_is_relative_to_the_folder_of_its_page_unless_it_begins_with_a_slash() {
         let pages = [
             ("docs/intro.md", "/getting-started"),
             ("website/docs/01-guide/02-setup.md", "install"),

@@ -21,11 +21,11 @@ const BYTES_PER_SECOND: usize = 8 << 10;
 const MIN_REST_MS: i64 = 1_000;
 /// The maximum length of a pause, in milliseconds. A longer pause is cut to this length.
 const MAX_REST_MS: i64 = 300_000;
-/// The maximum number of events, of all aggregates, after the first unsaved change of a paused aggregate. The pause
-/// ends at this limit.
+/// The maximum number of events after the first unsaved change of a paused aggregate. The events of all aggregates
+/// count. The pause ends at this limit.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
-/// The maximum total size of the events, of all aggregates, after the first unsaved change of a paused aggregate, in
-/// bytes. The pause ends at this limit.
+/// The maximum total size, in bytes, of the events after the first unsaved change of a paused aggregate. The events of
+/// all aggregates count. The pause ends at this limit.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;

@@ -4,7 +4,7 @@ use surrealdb::types::{Value as Record, Variables};
 
 use super::{
     CONTROL, CONTROL_MIGRATIONS, Database, DatabaseReader, NAMESPACE, Result, Store, WORKSPACE_MIGRATIONS,
-    WORKSPACE_PREFIX, applied, retry,
+    WORKSPACE_PREFIX, applied, convert, retry,
 };
 
 /// A summary of a store's contents.
@@ -80,11 +80,8 @@ fn is_listed(information: &Record, list: &str, name: &str) -> bool {
 
 /// Returns the names in the list `list` in the database's description of the store.
 fn listed<'a>(information: &'a Record, list: &str) -> impl Iterator<Item = &'a String> {
-    let names = match information {
-        Record::Object(information) => match information.get(list) {
-            Some(Record::Object(names)) => Some(names),
-            _ => None,
-        },
+    let names = match convert::field(information, list) {
+        Ok(Record::Object(names)) => Some(names),
         _ => None,
     };
     names.into_iter().flat_map(|names| names.iter()).map(|(name, _)| name)

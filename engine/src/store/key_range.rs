@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn key_ranges_end_at_a_byte_limit_or_at_a_length_limit() {
+    fn key_ranges_end_at_a_limit_of_bytes_or_of_keys() {
         let ends = |sized: &[(&str, usize)]| -> Vec<Option<Arc<str>>> {
             KeyRange::by_size(sized.iter().copied()).into_iter().map(|key_range| key_range.until).collect()
         };

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use surrealdb::types::Value as Record;
 
-use super::control::keys::OriginFault;
-use super::control::members::member_id;
+use super::control::members::{AccessFault, member_id};
 use super::record::StoredRecord;
 use super::{Database, convert};
 use crate::model::access::{Invitation, KeyRecord, Role};
@@ -56,7 +55,7 @@ async fn a_user_with_1000_keys_can_create_another_key_only_after_a_key_has_expir
     fill(&control, "key", Record::Object(key("filler", 1, None).fields()), "hash").await;
     control.create_key(&key("last", 2, Some(10))).await.expect("answered").expect("the key number 1000");
     let refused = control.create_key(&key("more", 9, None)).await.expect("answered");
-    assert_eq!(refused.map(|key| key.id), Err(OriginFault::TooManyKeys));
+    assert_eq!(refused.map(|key| key.id), Err(AccessFault::TooManyKeys));
     let again = control.create_key(&key("last", 9, None)).await.expect("answered").expect("the key that exists");
     assert_eq!(again.expires_at, Some(10));
     control.create_key(&key("more", 10, None)).await.expect("answered").expect("a new key");
@@ -107,9 +106,9 @@ async fn at_the_limit_invitations_can_be_changed_but_not_created() {
     };
     fill_invitations(&control).await;
     assert_eq!(write("last", 2, Some(10)).await, Ok(()));
-    assert_eq!(write("more", 9, None).await, Err(OriginFault::TooManyInvitations));
+    assert_eq!(write("more", 9, None).await, Err(AccessFault::TooManyInvitations));
     assert_eq!(write("last", 9, Some(20)).await, Ok(()));
-    assert_eq!(write("more", 19, None).await, Err(OriginFault::TooManyInvitations));
+    assert_eq!(write("more", 19, None).await, Err(AccessFault::TooManyInvitations));
     assert_eq!(write("more", 20, None).await, Ok(()));
     assert_eq!(control.read_invitations("w").await.expect("read").len() as i64, LIMIT);
 }

@@ -274,7 +274,7 @@ impl Database {
 
     /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
-        let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let values = variables(values);
         retry::after_conflicts(|| self.write_bound(statements, values.clone())).await
     }
 
@@ -334,8 +334,8 @@ impl DatabaseReader {
     }
 
     /// Runs statements with bound values. Returns the result of each statement.
-    async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
-        self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
+    async fn query(&self, statements: &str, values: impl IntoIterator<Item = (&str, Record)>) -> Result<Vec<Record>> {
+        self.query_bound(statements, variables(values)).await
     }
 
     async fn query_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
@@ -361,6 +361,11 @@ impl DatabaseReader {
         }
         Ok(deadline::without_check(results))
     }
+}
+
+/// Returns the values in the form in which the session binds them to the variables of statements.
+fn variables<'v>(values: impl IntoIterator<Item = (&'v str, Record)>) -> Variables {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns the numbers of the applied migrations, which are in the last element of `results`. Fails if this program
@@ -400,7 +405,7 @@ mod tests {
                 hash = 'h', created_at = 7;";
         older.query(written, []).await.expect("written");
         let control = store.control().await.expect("the same store");
-        let found = control.find_key("h").await.expect("a response").expect("the key");
+        let (_, found) = control.find_key("h").await.expect("a response").expect("the key");
         let joined: Vec<&str> = found.memberships.iter().map(|member| &*member.workspace_id).collect();
         assert_eq!(joined, ["w", "later"]);
         assert!(found.memberships.iter().all(|member| member.role == crate::model::access::Role::Owner));

@@ -25,7 +25,7 @@ pub struct ReplayOutcome {
     pub done: u64,
     /// The steps that failed again.
     pub failed: Vec<ParkedStep>,
-    /// The number of steps that the request selects. If `more` is set, the request may select more steps.
+    /// The number of selected steps. If `more` is set, the actual number may be higher.
     pub selected: u64,
     /// Whether more parked steps matched the request than one request replays.
     pub more: bool,

@@ -265,7 +265,7 @@ mod tests {
             "another article of the project has the slug 'x'; 'a-1' gets the slug 'x-2'"
         );
         let invalid = shown(Some("a b"), "invalid");
-        assert!(invalid.starts_with("'a b' is not a slug: expected 1 to 200 characters"), "{invalid}");
+        assert!(invalid.starts_with("'a b' is not a slug: expected 1 to 200 of the characters"), "{invalid}");
         assert_eq!(
             shown(None, "taken"),
             "another article of the project now has the former slug of 'a-1'; 'a-1' gets the slug 'x-2'"

@@ -257,5 +257,5 @@ fn continuation(cursor: &str) -> Result<Continuation, Error> {
             binding: next()?,
         })
     };
-    read().ok_or_else(|| Error::invalid_cursor("the cursor does not belong to a pipeline"))
+    read().ok_or_else(|| Error::invalid_cursor("the cursor is malformed or does not belong to a pipeline"))
 }

@@ -11,20 +11,13 @@ pub struct TokenClaims {
     pub sub: String,
     exp: f64,
     nbf: Option<f64>,
-    #[serde(default)]
-    email: Value,
-    #[serde(default)]
-    email_verified: Value,
-    #[serde(default)]
-    name: Value,
-    #[serde(default)]
-    role: Value,
-    #[serde(default)]
-    is_anonymous: Value,
-    #[serde(default)]
-    session_id: Value,
-    #[serde(default)]
-    sid: Value,
+    email: Option<Value>,
+    email_verified: Option<Value>,
+    name: Option<Value>,
+    role: Option<Value>,
+    is_anonymous: Option<Value>,
+    session_id: Option<Value>,
+    sid: Option<Value>,
 }
 
 /// The tolerated difference between clocks, in milliseconds.
@@ -35,8 +28,8 @@ const MAX_LENGTH: usize = 320;
 impl TokenClaims {
     /// Returns whether the token identifies a user, as opposed to an anonymous visitor or a service.
     pub fn is_user(&self) -> bool {
-        let is_anonymous = !matches!(self.is_anonymous, Value::Null | Value::Bool(false));
-        let is_other = matches!(self.role.as_str(), Some("anon" | "service_role"));
+        let is_anonymous = !matches!(self.is_anonymous, None | Some(Value::Bool(false)));
+        let is_other = matches!(text(&self.role), Some("anon" | "service_role"));
         !self.sub.is_empty() && self.sub.len() <= MAX_LENGTH && !is_anonymous && !is_other
     }
 
@@ -56,10 +49,10 @@ impl TokenClaims {
     /// than `true` and the text `true` counts as not verified.
     pub fn email_verified(&self) -> Option<bool> {
         match &self.email_verified {
-            Value::Null => None,
-            Value::Bool(verified) => Some(*verified),
-            Value::String(verified) => Some(verified == "true"),
-            _ => Some(false),
+            None => None,
+            Some(Value::Bool(verified)) => Some(*verified),
+            Some(Value::String(verified)) => Some(verified == "true"),
+            Some(_) => Some(false),
         }
     }
 
@@ -72,6 +65,6 @@ impl TokenClaims {
     }
 }
 
-fn text(value: &Value) -> Option<&str> {
-    value.as_str().filter(|text| !text.is_empty() && text.len() <= MAX_LENGTH)
+fn text(claim: &Option<Value>) -> Option<&str> {
+    claim.as_ref()?.as_str().filter(|text| !text.is_empty() && text.len() <= MAX_LENGTH)
 }

@@ -26,6 +26,15 @@ impl TokenDenial {
     }
 }
 
+/// The reason why a token was not accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenRefusal {
+    /// The token is not valid. The reason is written only to the log.
+    Invalid(&'static str),
+    /// The token could not be checked, because the issuer's keys have never been fetched successfully.
+    Unavailable,
+}
+
 /// A log of denied tokens, with a limited number of messages per period.
 #[derive(Default)]
 pub struct Denials {

@@ -6,7 +6,8 @@ use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, TokenData, Validation, decode};
 
 use super::claims::TokenClaims;
-use super::key_set::{FetchKeys, KeySet, MissingKey};
+use super::denial::TokenRefusal;
+use super::key_set::{FetchKeys, KeySet};
 use crate::access::settings::{IssuerSettings, Trust};
 
 /// The minimum length of a secret, in bytes: the output length of SHA-256.
@@ -25,15 +26,6 @@ pub struct Issuer {
 enum Verifier {
     KeySet(Arc<KeySet>),
     Secret(DecodingKey),
-}
-
-/// The reason why a token was not accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenRefusal {
-    /// The token is not valid. The reason is written only to the log.
-    Invalid(&'static str),
-    /// The token could not be checked, because the issuer's keys have never been fetched successfully.
-    Unavailable,
 }
 
 impl Issuer {
@@ -95,13 +87,7 @@ impl Issuer {
         (rules.validate_exp, rules.validate_nbf) = (false, false);
         let key = match &self.verifier {
             Verifier::Secret(secret) => secret.clone(),
-            Verifier::KeySet(keys) => {
-                let found = keys.find(header.kid.as_deref(), header.alg, now).await;
-                found.map(|key| key.decoding).map_err(|missing| match missing {
-                    MissingKey::Unknown => TokenRefusal::Invalid("the issuer has no key for the token"),
-                    MissingKey::Unavailable => TokenRefusal::Unavailable,
-                })?
-            }
+            Verifier::KeySet(keys) => keys.find(header.kid.as_deref(), header.alg, now).await?,
         };
         let checked: TokenData<TokenClaims> =
             decode(token, &key, &rules).map_err(|error| TokenRefusal::Invalid(reason_of(&error)))?;

@@ -8,6 +8,8 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
+use super::denial::TokenRefusal;
+
 /// The maximum size of a key set, in bytes.
 pub const MAX_BYTES: usize = 256 << 10;
 /// The maximum number of keys in a key set.
@@ -46,22 +48,12 @@ struct KeySetCache {
 }
 
 /// A key that verifies signatures.
-#[derive(Clone)]
-pub struct VerificationKey {
+struct VerificationKey {
     id: Option<String>,
     /// The only algorithm that the key may be used with, if the key set names one.
     algorithm: Option<String>,
     family: AlgorithmFamily,
-    pub decoding: DecodingKey,
-}
-
-/// The reason why no key was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissingKey {
-    /// The issuer has no key for the token, or several keys fit a token without a key id.
-    Unknown,
-    /// The issuer's keys have never been fetched successfully.
-    Unavailable,
+    decoding: DecodingKey,
 }
 
 impl KeySet {
@@ -70,13 +62,14 @@ impl KeySet {
     }
 
     /// Returns the key with this id, or without an id the only key for the algorithm. If the known keys do not contain
-    /// the key, fetches the issuer's keys first, at a limited rate.
+    /// the key, fetches the issuer's keys first, at a limited rate. Refuses the token if the issuer has no such key, if
+    /// several keys fit a token without a key id, or if the issuer's keys have never been fetched successfully.
     pub async fn find(
         self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
         now: i64,
-    ) -> Result<VerificationKey, MissingKey> {
+    ) -> Result<DecodingKey, TokenRefusal> {
         if let Some(key) = self.search(id, algorithm) {
             self.keep_fresh(now);
             return Ok(key);
@@ -87,8 +80,8 @@ impl KeySet {
             tracing::error!(%error, url = %self.url, "the task that fetches the keys of an issuer failed");
         }
         self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
-            Some(_) => MissingKey::Unknown,
-            None => MissingKey::Unavailable,
+            Some(_) => TokenRefusal::Invalid("the issuer has no key for the token"),
+            None => TokenRefusal::Unavailable,
         })
     }
 
@@ -109,14 +102,15 @@ impl KeySet {
         }
     }
 
-    fn search(&self, id: Option<&str>, algorithm: Algorithm) -> Option<VerificationKey> {
+    fn search(&self, id: Option<&str>, algorithm: Algorithm) -> Option<DecodingKey> {
         let keys = self.known.lock().keys.clone();
         let mut fitting = keys.iter().filter(|key| key.fits(algorithm));
-        match id {
-            Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
+        let found = match id {
+            Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)),
             // A token without a key id is accepted only if exactly one key matches.
-            None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
-        }
+            None => fitting.next().filter(|_| fitting.next().is_none()),
+        };
+        found.map(|key| key.decoding.clone())
     }
 
     async fn refresh(&self, now: i64) {

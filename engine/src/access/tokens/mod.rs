@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use claims::TokenClaims;
-use denial::{Denials, TokenDenial, named_issuer};
-use issuer::{Issuer, TokenRefusal};
+use denial::{Denials, TokenDenial, TokenRefusal, named_issuer};
+use issuer::Issuer;
 use key_set::FetchKeys;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use super::settings::IssuerSettings;
 use crate::error::{Error, Result};
+use crate::model::access::UserRecord;
 
 /// The maximum length of a token, in bytes.
 const MAX_LENGTH: usize = 16 << 10;
@@ -43,11 +44,9 @@ pub struct Tokens {
 /// The user that a valid token identifies.
 #[derive(Debug)]
 pub struct TokenIdentity {
-    /// The id of the user, derived from issuer and subject, so that the id is the same on every server.
-    pub user_id: Arc<str>,
-    pub email: Option<Arc<str>>,
-    pub email_verified: bool,
-    pub name: Option<Arc<str>>,
+    /// The user without a plan. The user's id is derived from issuer and subject, so that the id is the same on every
+    /// server.
+    pub user: UserRecord,
     pub session: Option<Arc<str>>,
     /// The expiry time of the token plus the tolerance for clock skew, in milliseconds since the epoch.
     pub expires_at: i64,
@@ -136,11 +135,15 @@ impl TokenIdentity {
         // `trust_email` replaces a missing claim, but not a negative claim.
         let is_verified = claims.email_verified().unwrap_or(issuer.trusts_email);
         let validity = claims.validity();
-        TokenIdentity {
-            user_id: Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string().into(),
+        let user = UserRecord {
+            id: Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string().into(),
             email_verified: email.is_some() && is_verified,
             email: email.map(Arc::from),
             name: claims.name().map(Arc::from),
+            plan: None,
+        };
+        TokenIdentity {
+            user,
             session: claims.session().map(Arc::from),
             expires_at: validity.end,
             valid_from: validity.start,
@@ -160,10 +163,5 @@ impl TokenIdentity {
             return Err(TokenDenial::new(error, "the token is not valid yet"));
         }
         Ok(self.clone())
-    }
-
-    /// Returns the address if the issuer has verified it.
-    pub fn verified_email(&self) -> Option<&str> {
-        self.email.as_deref().filter(|_| self.email_verified)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
@@ -92,7 +92,7 @@ impl BlobFolder {
             )));
         }
         let GetResultPayload::File(mut file, _) = found.payload else {
-            return Ok(found.into_stream().map(own).boxed());
+            return Ok(found.into_stream().map_err(Error::Blobs).boxed());
         };
         file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
         let first = PendingBlock::begin(file, range.end - range.start);
@@ -220,10 +220,7 @@ fn make(path: &FilePath) -> io::Result<File> {
 
 /// Syncs the folder of a file, so that the file's name survives a crash.
 fn synced_folder(path: &FilePath) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    }
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
@@ -236,8 +233,4 @@ async fn joined<T>(work: JoinHandle<io::Result<T>>) -> Result<T> {
 
 fn failed(error: io::Error) -> Error {
     Error::Blobs(object_store::Error::Generic { store: "folder", source: Box::new(error) })
-}
-
-fn own(block: object_store::Result<Bytes>) -> Result<Bytes> {
-    block.map_err(Error::Blobs)
 }

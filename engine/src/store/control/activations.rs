@@ -18,6 +18,13 @@ pub struct Devices {
     turn: i64,
 }
 
+/// A change to the devices of a user.
+pub struct DeviceChange {
+    pub written: Option<Activation>,
+    /// The ids of the devices to delete.
+    pub deleted: Vec<Arc<str>>,
+}
+
 impl Database {
     /// Returns all devices of a user, including revoked devices, the oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
@@ -35,32 +42,20 @@ impl Database {
         })
     }
 
-    /// Writes a device of a user, and deletes the devices whose ids are in `leaving`. Fails with [`Error::Conflict`] if
-    /// the devices have changed since they were read.
-    pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
+    /// Changes the devices of a user. Fails with [`Error::Conflict`] if the devices have changed since they were read.
+    pub async fn change_devices(&self, user_id: &str, change: &DeviceChange, read: &Devices) -> Result<()> {
+        let written = change.written.iter().map(|device| device.with_id(activation_id(&device.id)));
         let values = [
-            ("id", activation_id(&activation.id)),
-            ("content", Record::Object(activation.fields())),
-            ("leaving", convert::array(leaving.iter().map(|id| activation_id(id)))),
-            ("turn", turn_id(&activation.user_id)),
+            ("written", convert::array(written)),
+            ("deleted", convert::array(change.deleted.iter().map(|id| activation_id(id)))),
+            ("turn", turn_id(user_id)),
             ("seen", convert::integer(read.turn)),
         ];
         let statements = "BEGIN;
             IF ((SELECT VALUE number FROM ONLY $turn) ?? 0) != $seen { THROW 'stale head' };
             UPSERT $turn SET number = $seen + 1 RETURN NONE;
-            UPSERT $id CONTENT $content RETURN NONE;
-            DELETE $leaving RETURN NONE;
-            COMMIT;";
-        self.query(statements, values).await.map(drop)
-    }
-
-    /// Deletes a device of a user. Fails with [`Error::Conflict`] if the devices have changed since they were read.
-    pub async fn delete_activation(&self, user_id: &str, id: &str, read: &Devices) -> Result<()> {
-        let values = [("id", activation_id(id)), ("turn", turn_id(user_id)), ("seen", convert::integer(read.turn))];
-        let statements = "BEGIN;
-            IF ((SELECT VALUE number FROM ONLY $turn) ?? 0) != $seen { THROW 'stale head' };
-            UPSERT $turn SET number = $seen + 1 RETURN NONE;
-            DELETE $id RETURN NONE;
+            FOR $device IN $written { UPSERT $device.id CONTENT $device RETURN NONE };
+            DELETE $deleted RETURN NONE;
             COMMIT;";
         self.query(statements, values).await.map(drop)
     }

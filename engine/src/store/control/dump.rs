@@ -133,7 +133,7 @@ mod tests {
         }
         assert!(other.has_workspaces().await.expect("read"));
         assert_eq!(other.dump().await.expect("dumped"), dumped);
-        assert_eq!(other.find_key("h").await.expect("read").expect("the key").memberships.len(), 1);
+        assert_eq!(other.find_key("h").await.expect("read").expect("the key").1.memberships.len(), 1);
         other.write_dumped("server", &["{}".to_owned()]).await.expect_err("an unknown table");
     }
 }

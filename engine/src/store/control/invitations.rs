@@ -2,8 +2,8 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{MAKER, ORIGIN, OriginResult, origin_id, refused_by_origin};
-use super::members::{member_id, workspace_id_of};
+use super::keys::{MAKER, ORIGIN, origin_id};
+use super::members::{AccessResult, member_id, refused, workspace_id_of};
 use crate::model::access::{Invitation, Membership, Role};
 use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
@@ -56,7 +56,7 @@ impl Database {
     /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
     /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the
     /// workspace has the maximum number of invitations.
-    pub async fn write_invitation(&self, invitation: &Invitation, user_id: &str) -> Result<OriginResult<()>> {
+    pub async fn write_invitation(&self, invitation: &Invitation, user_id: &str) -> Result<AccessResult<()>> {
         let mut content = invitation.fields();
         content.insert("made_by", convert::text(user_id));
         let values = [
@@ -71,7 +71,7 @@ impl Database {
         let statements = format!(
             "BEGIN; {MAKER} {OWNER} {ORIGIN} {INVITATION_LIMIT} UPSERT $id CONTENT $content RETURN NONE; COMMIT;"
         );
-        refused_by_origin(self.query_again(&statements, values).await.map(drop))
+        refused(self.query_again(&statements, values).await.map(drop))
     }
 
     /// Changes the role of an invitation, and records the user `user_id` as the maker of the invitation. Returns the
@@ -83,7 +83,7 @@ impl Database {
         id: &str,
         role: Role,
         user_id: &str,
-    ) -> Result<OriginResult<Option<Invitation>>> {
+    ) -> Result<AccessResult<Option<Invitation>>> {
         let values = [
             ("id", invitation_id(id)),
             ("workspace", convert::text(workspace_id)),
@@ -98,7 +98,7 @@ impl Database {
             COMMIT;"
         );
         let changed = |answers: Vec<Record>| convert::find_with(&answers, "email").map(Invitation::read).transpose();
-        refused_by_origin(self.query_again(&statements, values).await.and_then(changed))
+        refused(self.query_again(&statements, values).await.and_then(changed))
     }
 
     /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
@@ -120,7 +120,7 @@ impl Database {
                 joined_at: now,
             };
             // The statements fail if the key that created the invitation was revoked.
-            Ok::<_, Error>(refused_by_origin(self.try_accept(&found, &member).await)?.ok())
+            Ok::<_, Error>(refused(self.try_accept(&found, &member).await)?.ok())
         };
         retry::after_conflicts(attempt).await
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::departures::REVOKE_KEYS;
-use super::members::member_id;
-use super::users::read_user;
+use super::members::{AccessResult, member_id, refused};
+use super::sign_up::FoundUser;
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 use crate::store::record::{StoredRecord, field_value, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
@@ -29,30 +29,6 @@ field_value!(
     |record, field| Ok(read_names(record, field)?.iter().filter_map(|name| Scope::parse(name)).collect()),
     |scopes| convert::texts(scopes.iter().map(|scope| scope.name()))
 );
-
-/// A key, the user of the key, and the user's memberships.
-pub struct FoundKey {
-    pub key: KeyRecord,
-    pub user: UserRecord,
-    pub memberships: Vec<Membership>,
-}
-
-/// The reason why a key, a sign-in code or an invitation cannot be created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OriginFault {
-    /// The key or one of its ancestors was revoked, the user has left the workspace, the maker of an invitation is no
-    /// longer an owner, or the sign-in code no longer exists.
-    Gone,
-    /// The chain of keys from which the key was derived has the maximum length.
-    TooDeep,
-    /// The user has the maximum number of keys.
-    TooManyKeys,
-    /// The workspace has the maximum number of invitations.
-    TooManyInvitations,
-}
-
-/// A result, or the reason why a key, a sign-in code or an invitation cannot be created.
-pub type OriginResult<T> = std::result::Result<T, OriginFault>;
 
 /// The statements that check whether the creator of a key or an invitation is still a member. The statements write the
 /// membership, so that a concurrent deletion of the membership conflicts.
@@ -102,16 +78,9 @@ IF array::sort((SELECT VALUE record::id(id) FROM key WHERE ancestors CONTAINS $a
 impl Database {
     /// Writes a key, unless a key with the same id exists. Returns the stored key, or the reason why the key cannot be
     /// created.
-    pub async fn create_key(&self, key: &KeyRecord) -> Result<OriginResult<KeyRecord>> {
-        let values = [
-            ("id", convert::record_id("key", key.id.to_string())),
-            ("content", Record::Object(key.fields())),
-            ("workspace", convert::text(&key.workspace_id)),
-            ("member", member_id(&key.workspace_id, &key.user_id)),
-            ("origin", origin_id(key.derived_from.as_deref())),
-            ("user", convert::text(&key.user_id)),
-            ("now", convert::integer(key.created_at)),
-        ];
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<AccessResult<KeyRecord>> {
+        let workspace = [("workspace", convert::text(&key.workspace_id))];
+        let values = new_key(key).into_iter().chain(workspace);
         let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
         let statements = format!(
             "BEGIN; {MAKER} {ORIGIN} {DEPTH} {KEY_LIMIT}
@@ -127,7 +96,7 @@ impl Database {
             if convert::has_rows(&present)? {
                 return only_key(&present).map(Ok);
             }
-            refused_by_origin(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
+            refused(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
         };
         retry::after_conflicts(attempt).await
     }
@@ -156,7 +125,7 @@ impl Database {
 
     /// Returns the key whose secret has the given hash, together with its user and the user's memberships. Returns
     /// `None` if there is no such key, or if one of the key's ancestors no longer exists.
-    pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
+    pub async fn find_key(&self, hash: &str) -> Result<Option<(KeyRecord, FoundUser)>> {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
             RETURN $found;
@@ -169,10 +138,10 @@ impl Database {
         if convert::list(Some(ancestors))?.count() < key.ancestors.len() {
             return Ok(None);
         }
-        let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
+        let user = convert::list(Some(user))?.next().map(UserRecord::read).transpose()?;
         let user = user.ok_or_else(|| Error::corrupt(format!("the user of the key '{}' is missing", key.id)))?;
         let memberships = convert::list(Some(members))?.map(Membership::read).collect::<Result<_>>()?;
-        Ok(Some(FoundKey { key, user, memberships }))
+        Ok(Some((key, FoundUser { user, memberships })))
     }
 
     /// Returns the keys of a workspace, the newest first.
@@ -244,22 +213,18 @@ impl Database {
         new: &KeyRecord,
         below: &[KeyRecord],
         moved: &[KeyRecord],
-    ) -> Result<OriginResult<()>> {
+    ) -> Result<AccessResult<()>> {
         let values = [
             ("old", convert::record_id("key", old.id.to_string())),
             ("above", convert::text(&old.id)),
             ("before", expired_at.map_or(Record::None, convert::integer)),
             ("below", sorted_ids(below)),
             ("until", old.expires_at.map_or(Record::None, convert::integer)),
-            ("id", convert::record_id("key", new.id.to_string())),
             ("name", convert::text(&new.id)),
-            ("content", Record::Object(new.fields())),
             ("ancestors", convert::texts(&new.ancestors)),
-            ("member", member_id(&new.workspace_id, &new.user_id)),
             ("moved", moved_values(moved)),
-            ("user", convert::text(&new.user_id)),
-            ("now", convert::integer(new.created_at)),
         ];
+        let values = values.into_iter().chain(new_key(new));
         let statements = format!(
             "BEGIN; {MAKER} {KEY_LIMIT}
             IF !record::exists($old) OR (SELECT VALUE expires_at FROM ONLY $old) != $before {{ THROW 'stale head' }};
@@ -272,7 +237,7 @@ impl Database {
             UPDATE invitation SET derived_from = $name WHERE derived_from = $above RETURN NONE;
             COMMIT;"
         );
-        refused_by_origin(self.query(&statements, values).await.map(drop))
+        refused(self.query(&statements, values).await.map(drop))
     }
 
     /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
@@ -297,19 +262,16 @@ impl Database {
     }
 }
 
-/// Returns the [`OriginFault`] for an error that a check of the origin or of a limit has thrown. Returns all other
-/// errors unchanged.
-pub(super) fn refused_by_origin<T>(result: Result<T>) -> Result<OriginResult<T>> {
-    match result {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(OriginFault::Gone)),
-        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(OriginFault::TooDeep)),
-        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(OriginFault::TooManyKeys)),
-        Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
-            Ok(Err(OriginFault::TooManyInvitations))
-        }
-        Err(error) => Err(error),
-    }
+/// Returns the values of a new key for the statements that create the key, such as [`MAKER`] and [`KEY_LIMIT`].
+pub(super) fn new_key(key: &KeyRecord) -> [(&'static str, Record); 6] {
+    [
+        ("id", convert::record_id("key", key.id.to_string())),
+        ("content", Record::Object(key.fields())),
+        ("member", member_id(&key.workspace_id, &key.user_id)),
+        ("origin", origin_id(key.derived_from.as_deref())),
+        ("user", convert::text(&key.user_id)),
+        ("now", convert::integer(key.created_at)),
+    ]
 }
 
 /// Returns the first key among the results of several statements.

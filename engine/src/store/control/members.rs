@@ -6,7 +6,6 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::departures::{REMOVE_MEMBER, REVOKE_KEYS, removed_id};
-use super::users::read_user;
 use crate::model::access::{Membership, Role, UserRecord};
 use crate::store::record::{FieldValue, StoredRecord, field_value, stored_record};
 use crate::store::{Database, Error, Result, convert};
@@ -35,9 +34,24 @@ pub enum GrantBasis {
 const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
     AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
 
-/// The error of a change that would leave a workspace without its owner.
+/// The reason why a change of a member was refused, or why a key, a sign-in code or an invitation cannot be created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnerlessWorkspace;
+pub enum AccessFault {
+    /// The key or one of its ancestors was revoked, the user has left the workspace, the maker of an invitation is no
+    /// longer an owner, or the sign-in code no longer exists.
+    Gone,
+    /// The chain of keys from which the key was derived has the maximum length.
+    TooDeep,
+    /// The user has the maximum number of keys.
+    TooManyKeys,
+    /// The workspace has the maximum number of invitations.
+    TooManyInvitations,
+    /// The change would leave the workspace without its owner.
+    OwnerStays,
+}
+
+/// A result, or the reason why the statements have refused the change.
+pub type AccessResult<T> = std::result::Result<T, AccessFault>;
 
 /// The statement that fails if the user `$user` is the owner of the workspace `$about`.
 const OWNER_STAYS: &str =
@@ -52,7 +66,7 @@ impl Database {
             SELECT *, record::id(id) AS key FROM $members.map(|$member| type::record('user', $member.user_id));";
         let found = self.query(statements, [("workspace", convert::text(workspace_id))]).await?;
         let [_, members, users] = found.as_slice() else { return Ok(Vec::new()) };
-        let users: Vec<UserRecord> = convert::list(Some(users))?.map(read_user).collect::<Result<_>>()?;
+        let users: Vec<UserRecord> = convert::list(Some(users))?.map(UserRecord::read).collect::<Result<_>>()?;
         let users: HashMap<&str, &UserRecord> = users.iter().map(|user| (&*user.id, user)).collect();
         let with_user = |member: &Record| {
             let member = Membership::read(member)?;
@@ -91,14 +105,9 @@ impl Database {
     }
 
     /// Changes the role of a member. If the member loses the role `owner`, deletes the invitations and sign-in codes
-    /// that the member made for the workspace. Returns whether the member exists. Fails with [`OwnerlessWorkspace`] if
-    /// the change would demote the owner of the workspace.
-    pub async fn write_role(
-        &self,
-        workspace_id: &str,
-        user_id: &str,
-        role: Role,
-    ) -> Result<std::result::Result<bool, OwnerlessWorkspace>> {
+    /// that the member made for the workspace. Returns whether the member exists. Fails with
+    /// [`AccessFault::OwnerStays`] if the change would demote the owner of the workspace.
+    pub async fn write_role(&self, workspace_id: &str, user_id: &str, role: Role) -> Result<AccessResult<bool>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("role", convert::text(role.name())),
@@ -118,10 +127,8 @@ impl Database {
             RETURN {{ was_member: $was != NONE }};
             COMMIT;"
         );
-        match refused_for_owner(self.query_again(&statements, values).await)? {
-            Ok(found) => Ok(Ok(convert::bool_field(change_of(&found)?, "was_member"))),
-            Err(refused) => Ok(Err(refused)),
-        }
+        let was_member = |found: Vec<Record>| change_of(&found).map(|change| convert::bool_field(change, "was_member"));
+        refused(self.query_again(&statements, values).await.and_then(was_member))
     }
 
     /// Makes a member the owner of the workspace, and gives the member the role `owner`. Returns whether the member
@@ -147,14 +154,14 @@ impl Database {
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
     /// invitations that the user or these keys created. Records the removal and the revocation of the keys. Returns the
-    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`OwnerlessWorkspace`] if the user
-    /// is the owner of the workspace.
+    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`AccessFault::OwnerStays`] if the
+    /// user is the owner of the workspace.
     pub async fn delete_member(
         &self,
         workspace_id: &str,
         user_id: &str,
         now: i64,
-    ) -> Result<std::result::Result<Option<Vec<Arc<str>>>, OwnerlessWorkspace>> {
+    ) -> Result<AccessResult<Option<Vec<Arc<str>>>>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("workspace", convert::text(workspace_id)),
@@ -177,23 +184,21 @@ impl Database {
             RETURN {{ was_member: $was_member, keys: $keys }};
             COMMIT;"
         );
-        let found = match refused_for_owner(self.query_again(&statements, values).await)? {
-            Ok(found) => found,
-            Err(refused) => return Ok(Err(refused)),
-        };
-        let response = change_of(&found)?;
-        if !convert::bool_field(response, "was_member") {
-            return Ok(Ok(None));
-        }
         let id = |id: &Record| convert::text_of(id).ok_or_else(|| Error::corrupt("the id of a key is not a string"));
-        let keys = convert::list(convert::field(response, "keys").ok())?;
-        keys.map(id).collect::<Result<_>>().map(|keys| Ok(Some(keys)))
+        let deleted_keys = |found: Vec<Record>| -> Result<Option<Vec<Arc<str>>>> {
+            let response = change_of(&found)?;
+            if !convert::bool_field(response, "was_member") {
+                return Ok(None);
+            }
+            convert::list(convert::field(response, "keys").ok())?.map(id).collect::<Result<_>>().map(Some)
+        };
+        refused(self.query_again(&statements, values).await.and_then(deleted_keys))
     }
 
     /// Returns the given keys and memberships that still exist. Leaves out memberships whose role is below the required
     /// minimum role, keys that have expired, and keys with an ancestor that no longer exists.
     pub async fn existing_bases(&self, bases: &[GrantBasis], now: i64) -> Result<HashSet<GrantBasis>> {
-        let ids = convert::array(bases.iter().map(basis_id));
+        let ids = convert::array(bases.iter().map(|basis| basis.stored().0));
         let statements = "LET $found = (SELECT id, role, expires_at, ancestors ?? [] AS ancestors FROM $ids);
             RETURN $found;
             SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors).flatten()
@@ -215,7 +220,7 @@ impl Database {
             existing.push((fields.get("id").cloned().unwrap_or(Record::None), role));
         }
         let is_held = |basis: &&GrantBasis| {
-            let (id, least) = (basis_id(basis), basis.least_role());
+            let (id, least) = basis.stored();
             existing.iter().any(|(found, role)| *found == id && *role >= least)
         };
         Ok(bases.iter().filter(is_held).cloned().collect())
@@ -227,12 +232,19 @@ fn change_of(found: &[Record]) -> Result<&Record> {
     convert::find_with(found, "was_member").ok_or_else(|| Error::corrupt("changing a member returned no result"))
 }
 
-/// Converts the error that [`OWNER_STAYS`] raises to [`OwnerlessWorkspace`]. Returns all other errors unchanged.
-fn refused_for_owner(found: Result<Vec<Record>>) -> Result<std::result::Result<Vec<Record>, OwnerlessWorkspace>> {
-    match found {
-        Ok(found) => Ok(Ok(found)),
+/// Returns the [`AccessFault`] for an error that a check of the statements has thrown. Returns all other errors
+/// unchanged.
+pub(super) fn refused<T>(result: Result<T>) -> Result<AccessResult<T>> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(AccessFault::Gone)),
+        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(AccessFault::TooDeep)),
+        Err(Error::Database(error)) if error.to_string().contains("too many keys") => Ok(Err(AccessFault::TooManyKeys)),
+        Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
+            Ok(Err(AccessFault::TooManyInvitations))
+        }
         Err(Error::Database(error)) if error.to_string().contains("the owner of the workspace stays") => {
-            Ok(Err(OwnerlessWorkspace))
+            Ok(Err(AccessFault::OwnerStays))
         }
         Err(error) => Err(error),
     }
@@ -243,18 +255,12 @@ pub(super) fn workspace_id_of(workspace_id: &str) -> Record {
 }
 
 impl GrantBasis {
-    fn least_role(&self) -> Option<Role> {
+    /// Returns the id of the record of the key or the membership, and the minimum role.
+    fn stored(&self) -> (Record, Option<Role>) {
         match self {
-            GrantBasis::Key(_) => None,
-            GrantBasis::Member(_, _, least) => Some(*least),
+            GrantBasis::Key(id) => (convert::record_id("key", id.to_string()), None),
+            GrantBasis::Member(workspace, user, least) => (member_id(workspace, user), Some(*least)),
         }
-    }
-}
-
-fn basis_id(basis: &GrantBasis) -> Record {
-    match basis {
-        GrantBasis::Key(id) => convert::record_id("key", id.to_string()),
-        GrantBasis::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),
     }
 }
 

@@ -7,6 +7,7 @@ use surrealdb::types::Value as Record;
 
 use super::servers::ALIVE_MS;
 use super::workspaces::deletion_id;
+use crate::model::closed_set::named;
 use crate::store::record::{StoredRecord, field_value, stored_record};
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
@@ -34,11 +35,7 @@ pub enum RestoreStatus {
     Failed,
 }
 
-impl RestoreStatus {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-}
+named!(RestoreStatus);
 
 /// A restore of a workspace into a new workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]

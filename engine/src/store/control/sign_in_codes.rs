@@ -2,8 +2,8 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{DEPTH, KEY_LIMIT, MAKER, ORIGIN, OriginFault, OriginResult, only_key, origin_id, refused_by_origin};
-use super::members::member_id;
+use super::keys::{DEPTH, KEY_LIMIT, MAKER, ORIGIN, new_key, only_key, origin_id};
+use super::members::{AccessFault, AccessResult, member_id, refused};
 use crate::model::access::{KeyRecord, SignInCode};
 use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
@@ -12,7 +12,7 @@ stored_record!(SignInCode [hash] { workspace_id, user_id, derived_from, name, sc
 
 impl Database {
     /// Writes a code and deletes expired codes. Fails with the reason if no key can be derived from the code's origin.
-    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<OriginResult<()>> {
+    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<AccessResult<()>> {
         let values = [
             ("id", convert::record_id("sign_in_code", code.hash.clone())),
             ("content", Record::Object(code.fields())),
@@ -24,7 +24,7 @@ impl Database {
             "BEGIN; {MAKER} {ORIGIN} {DEPTH} CREATE $id CONTENT $content RETURN NONE;
             DELETE sign_in_code WHERE expires_at <= $now RETURN NONE; COMMIT;"
         );
-        refused_by_origin(self.query_again(&statements, values).await.map(drop))
+        refused(self.query_again(&statements, values).await.map(drop))
     }
 
     /// Returns the code with this hash.
@@ -36,16 +36,9 @@ impl Database {
     /// Exchanges a code for a key: deletes the code, writes the key and returns the key. Fails with the reason if the
     /// code no longer exists, if no key can be derived from the code's origin, or if the user has the maximum number of
     /// keys. If several requests exchange the same code at the same time, only one succeeds.
-    pub async fn exchange_sign_in_code(&self, hash: &str, key: &KeyRecord) -> Result<OriginResult<KeyRecord>> {
-        let values = [
-            ("code", convert::record_id("sign_in_code", hash.to_owned())),
-            ("id", convert::record_id("key", key.id.to_string())),
-            ("content", Record::Object(key.fields())),
-            ("member", member_id(&key.workspace_id, &key.user_id)),
-            ("origin", origin_id(key.derived_from.as_deref())),
-            ("user", convert::text(&key.user_id)),
-            ("now", convert::integer(key.created_at)),
-        ];
+    pub async fn exchange_sign_in_code(&self, hash: &str, key: &KeyRecord) -> Result<AccessResult<KeyRecord>> {
+        let code = [("code", convert::record_id("sign_in_code", hash.to_owned()))];
+        let values = new_key(key).into_iter().chain(code);
         let statements = format!(
             "BEGIN;
             IF !record::exists($code) {{ THROW 'stale head' }};
@@ -59,9 +52,9 @@ impl Database {
             let written = self.query(&statements, values.clone()).await;
             // A conflict may mean that another request has exchanged the code.
             if matches!(written, Err(Error::Conflict)) && self.find_sign_in_code(hash).await?.is_none() {
-                return Ok(Err(OriginFault::Gone));
+                return Ok(Err(AccessFault::Gone));
             }
-            refused_by_origin(written.and_then(|found| only_key(&found)))
+            refused(written.and_then(|found| only_key(&found)))
         };
         retry::after_conflicts(attempt).await
     }

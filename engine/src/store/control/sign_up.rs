@@ -4,11 +4,10 @@ use surrealdb::types::Value as Record;
 
 use super::catalog::owner_of;
 use super::members::member_id;
-use super::users::{read_user, user_content};
 use super::workspaces::{NOT_BEING_DELETED, deletion_id};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 use crate::store::record::StoredRecord;
-use crate::store::{Database, Result, convert};
+use crate::store::{Database, Result, convert, variables};
 
 /// A user and the user's memberships, the oldest first.
 pub struct FoundUser {
@@ -24,7 +23,7 @@ impl Database {
             SELECT * FROM member WHERE user_id = $name ORDER BY joined_at, workspace_id;";
         let answers = self.query(statements, values).await?;
         let [user, members] = answers.as_slice() else { return Ok(None) };
-        let Some(user) = convert::list(Some(user))?.next().map(read_user).transpose()? else { return Ok(None) };
+        let Some(user) = convert::list(Some(user))?.next().map(UserRecord::read).transpose()? else { return Ok(None) };
         let memberships = convert::list(Some(members))?.map(Membership::read).collect::<Result<_>>()?;
         Ok(Some(FoundUser { user, memberships }))
     }
@@ -33,21 +32,11 @@ impl Database {
     /// [`Error::Conflict`](crate::store::Error::Conflict) if the user already exists, or while the data of a removed
     /// workspace with the id of `own` is being deleted.
     pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
-        let [workspace, deletion, about, member, membership] = match own {
-            Some(own) => owned(own),
-            None => ["workspace", "deletion", "own", "member", "membership"].map(|name| (name, Record::None)),
-        };
-        let values = [
-            ("id", convert::record_id("user", user.id.to_string())),
-            ("about", user_content(user)),
-            workspace,
-            deletion,
-            about,
-            member,
-            membership,
-        ];
+        let about = [("id", convert::record_id("user", user.id.to_string())), ("about", Record::Object(user.fields()))];
+        let values = variables(about.into_iter().chain(own.into_iter().flat_map(owned)));
         let own = if own.is_some() { [NOT_BEING_DELETED, OWN_WORKSPACE].concat() } else { String::new() };
-        self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
+        let statements = format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;");
+        self.query_bound(&statements, values).await.map(drop)
     }
 
     /// Writes an existing user's own workspace, and the user's membership in this workspace. Does not change existing

@@ -1,15 +1,22 @@
 //! Users in the control database, with their names, addresses and plans.
 
-use std::sync::Arc;
-
 use surrealdb::types::Value as Record;
 
 use crate::model::access::UserRecord;
 use crate::model::plan::{PlanLimits, PlanStatus, UserPlan};
-use crate::store::record::{StoredRecord, stored_record};
+use crate::store::record::{StoredRecord, field_value, stored_record};
 use crate::store::{Database, Error, Result, convert};
 
+stored_record!(UserRecord as "user" [id] { email, email_verified, name, plan });
 stored_record!(PlanLimits [] { storage_bytes, projects, agents, activations });
+field_value!(
+    Option<UserPlan>,
+    |record, field| {
+        let plan = convert::field(record, field).ok().filter(|plan| matches!(plan, Record::Object(_)));
+        plan.map(read_plan).transpose()
+    },
+    |plan| plan.as_ref().map_or(Record::None, plan_content)
+);
 
 /// The fields of a stored plan.
 const PLAN_FIELDS: [&str; 8] =
@@ -42,15 +49,6 @@ impl Database {
     }
 }
 
-pub(super) fn user_content(user: &UserRecord) -> Record {
-    Record::Object(convert::fields([
-        ("email", convert::optional_text(user.email.as_deref())),
-        ("email_verified", Record::Bool(user.email_verified)),
-        ("name", convert::optional_text(user.name.as_deref())),
-        ("plan", user.plan.as_ref().map_or(Record::None, plan_content)),
-    ]))
-}
-
 fn plan_content(plan: &UserPlan) -> Record {
     let mut content = plan.limits.fields();
     content.extend(convert::fields([
@@ -60,22 +58,6 @@ fn plan_content(plan: &UserPlan) -> Record {
         ("trial_ends_at", plan.trial_ends_at.map_or(Record::None, convert::integer)),
     ]));
     Record::Object(content)
-}
-
-pub(super) fn read_user(record: &Record) -> Result<UserRecord> {
-    convert::named("user", record, || {
-        let plan = match record {
-            Record::Object(object) => object.get("plan").filter(|plan| matches!(plan, Record::Object(_))),
-            _ => None,
-        };
-        Ok(UserRecord {
-            id: Arc::from(convert::text_field(record, "key")?),
-            email: convert::optional_text_field(record, "email"),
-            email_verified: convert::bool_field(record, "email_verified"),
-            name: convert::optional_text_field(record, "name"),
-            plan: plan.map(read_plan).transpose()?,
-        })
-    })
 }
 
 fn read_plan(record: &Record) -> Result<UserPlan> {

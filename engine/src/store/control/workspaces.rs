@@ -10,8 +10,7 @@ use std::sync::Arc;
 use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::sign_up::FoundUser;
-use super::users::read_user;
-use crate::model::access::{Membership, Role, WorkspaceRecord};
+use crate::model::access::{Membership, Role, UserRecord, WorkspaceRecord};
 use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, Store, convert, database_name, retry};
 
@@ -35,6 +34,15 @@ pub struct WorkspaceDeletion {
 stored_record!(WorkspaceDeletion as "deletion of a workspace" [workspace_id] {
     delete_at, told, removed_at, cleared_at
 });
+
+/// A workspace and its state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedWorkspace {
+    pub record: WorkspaceRecord,
+    /// The time at which the workspace is due for deletion, in milliseconds since the epoch. `None` if no deletion is
+    /// planned.
+    pub delete_at: Option<i64>,
+}
 
 /// The keys and members that had access to a removed workspace.
 #[derive(Debug, Default)]
@@ -80,13 +88,8 @@ impl Store {
 }
 
 impl Database {
-    /// Returns at most `limit` workspaces after the given id, in the order of their ids, each with its deletion if a
-    /// deletion is recorded.
-    pub async fn workspace_page(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(WorkspaceRecord, Option<WorkspaceDeletion>)>> {
+    /// Returns at most `limit` workspaces after the given id, in the order of their ids.
+    pub async fn workspace_page(&self, after: Option<&str>, limit: usize) -> Result<Vec<ListedWorkspace>> {
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $range LIMIT $limit);
             RETURN $found;
             SELECT *, record::id(id) AS key FROM $found.map(|$one| type::record('deletion', $one.key));";
@@ -95,9 +98,9 @@ impl Database {
         let deletions: Vec<WorkspaceDeletion> =
             convert::list(Some(deletions))?.map(WorkspaceDeletion::read).collect::<Result<_>>()?;
         let with_deletion = |record: &Record| {
-            let workspace = WorkspaceRecord::read(record)?;
-            let deletion = deletions.iter().find(|deletion| deletion.workspace_id == workspace.id).cloned();
-            Ok((workspace, deletion))
+            let record = WorkspaceRecord::read(record)?;
+            let deletion = deletions.iter().find(|deletion| deletion.workspace_id == record.id);
+            Ok(ListedWorkspace { delete_at: deletion.and_then(|deletion| deletion.delete_at), record })
         };
         convert::list(Some(workspaces))?.map(with_deletion).collect()
     }
@@ -111,7 +114,7 @@ impl Database {
         let [_, users, members] = found.as_slice() else { return Ok(Vec::new()) };
         let members = convert::list(Some(members))?.map(Membership::read).collect::<Result<Vec<_>>>()?;
         let with_memberships = |record: &Record| {
-            let user = read_user(record)?;
+            let user = UserRecord::read(record)?;
             let memberships = members.iter().filter(|member| member.user_id == user.id).cloned().collect();
             Ok(FoundUser { user, memberships })
         };

@@ -12,7 +12,7 @@ use super::responses::{StoredResponse, response_records};
 use super::uploads::{freed_record, upload_id};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
-use crate::store::{Database, Error, Result, convert};
+use crate::store::{Database, Error, Result, convert, variables};
 
 /// The transaction that appends a batch if other processes may write: the events, the event ids that clients chose, the
 /// responses, the entries in the feeds of agents, and the commit record, which is needed to read the log in order. The
@@ -76,7 +76,8 @@ impl From<Arc<Event>> for EventWrite {
 #[derive(Default)]
 pub struct AppendBatch<'a> {
     pub events: &'a [EventWrite],
-    /// The responses to store with the events, by idempotency key. No response may be stored for these keys yet.
+    /// The responses to store with the events, by idempotency key. If a response is already stored for
+    /// one of these keys, the write fails.
     pub responses: &'a [(Arc<str>, StoredResponse)],
     /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,
@@ -104,8 +105,8 @@ impl Database {
                 return Ok(());
             }
             responses.extend(answered);
-            let records = [("records".to_owned(), Record::Array(responses.into()))];
-            return self.write_bound(APPEND_ALONE, records.into_iter().collect()).await.map(drop);
+            let records = variables([("records", Record::Array(responses.into()))]);
+            return self.write_bound(APPEND_ALONE, records).await.map(drop);
         };
         let mut records = Vec::with_capacity(batch.events.len());
         let (mut keys, mut feed, mut taken, mut freed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -126,39 +127,39 @@ impl Database {
         ]);
         let has_files = !taken.is_empty() || !freed.is_empty();
         let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
-        let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
-        let is_published = !published.is_empty();
-        let published = Record::Array(published.into());
-        let beside = files.chain(is_published.then(|| ("published".to_owned(), published)));
-        let statements = [if has_files { FILES } else { "" }, if is_published { PUBLISHED } else { "" }].concat();
+        let files = files.into_iter().filter(|_| has_files);
+        let published = (!published.is_empty()).then(|| ("published", Record::Array(published.into())));
+        let statements =
+            [if has_files { FILES } else { "" }, if published.is_some() { PUBLISHED } else { "" }].concat();
+        let beside = files.chain(published);
         if self.exclusive {
             records.extend(keys);
             records.extend(feed);
             records.extend(responses);
             records.extend(answered);
             records.push(Record::Object(commit));
-            let records = [("records".to_owned(), Record::Array(records.into()))];
+            let records = [("records", Record::Array(records.into()))];
             let statement = match statements.as_str() {
                 "" => APPEND_ALONE.into(),
                 statements => ["BEGIN;", APPEND_ALONE, statements, "COMMIT;"].concat(),
             };
-            return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
+            return self.query_bound(&statement, variables(records.into_iter().chain(beside))).await.map(drop);
         }
         let led = if batch.epoch.is_some() { LED } else { "" };
         let values: [_; 10] = [
-            ("epoch".to_owned(), batch.epoch.map_or(Record::None, convert::integer)),
-            ("types".to_owned(), convert::integer(batch.types_changed)),
-            ("head".to_owned(), convert::integer(first.position - 1)),
-            ("events".to_owned(), Record::Array(records.into())),
-            ("keys".to_owned(), Record::Array(keys.into())),
-            ("answers".to_owned(), Record::Array(responses.into())),
-            ("answered".to_owned(), answered.unwrap_or(Record::None)),
-            ("feed".to_owned(), Record::Array(feed.into())),
-            ("commit".to_owned(), Record::Object(commit)),
-            ("position".to_owned(), convert::integer(last.position)),
+            ("epoch", batch.epoch.map_or(Record::None, convert::integer)),
+            ("types", convert::integer(batch.types_changed)),
+            ("head", convert::integer(first.position - 1)),
+            ("events", Record::Array(records.into())),
+            ("keys", Record::Array(keys.into())),
+            ("answers", Record::Array(responses.into())),
+            ("answered", answered.unwrap_or(Record::None)),
+            ("feed", Record::Array(feed.into())),
+            ("commit", Record::Object(commit)),
+            ("position", convert::integer(last.position)),
         ];
         let statement = [APPEND, led, &statements, "COMMIT;"].concat();
-        self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
+        self.query_bound(&statement, variables(values.into_iter().chain(beside))).await.map(drop)
     }
 
     /// Appends events that were checked before any definition changed.

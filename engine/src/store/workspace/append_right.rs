@@ -29,10 +29,7 @@ impl AppendRights {
     /// Claims the append right for a new handle and revokes the right of all earlier handles. Waits for any commit in
     /// progress, so that later reads see every event that earlier handles committed.
     pub async fn claim(&self, database: &str) -> AppendRight {
-        let latest = {
-            let mut all = self.latest.lock();
-            all.entry(database.to_owned()).or_default().clone()
-        };
+        let latest = self.latest.lock().entry(database.to_owned()).or_default().clone();
         let number = {
             let mut number = latest.lock().await;
             *number += 1;

@@ -15,21 +15,26 @@ use crate::model::json::{NestedDeserializer, object_of};
 use crate::model::value::{Object, Value};
 use crate::model::written;
 
-/// The content of an event's record, without the event's aggregate id, version and position.
+/// The fields of an [`Event`] that its body has: all fields except the aggregate id, the version and the position.
 #[derive(Serialize)]
-pub struct EventContent {
-    pub event_id: Arc<str>,
-    pub aggregate_type: Arc<str>,
-    pub event_type: Arc<str>,
+#[serde(remote = "Event")]
+struct EventContent {
+    event_id: Arc<str>,
+    aggregate_type: Arc<str>,
+    event_type: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub project_id: Option<Arc<str>>,
-    pub payload: Arc<Object>,
+    project_id: Option<Arc<str>>,
+    payload: Arc<Object>,
     #[serde(skip_serializing_if = "is_empty")]
-    pub metadata: Arc<Object>,
-    pub actor: Arc<str>,
-    pub occurred_at: i64,
-    pub recorded_at: i64,
+    metadata: Arc<Object>,
+    actor: Arc<str>,
+    occurred_at: i64,
+    recorded_at: i64,
 }
+
+/// An event that is serialized as its body.
+#[derive(Serialize)]
+struct EventBody<'e>(#[serde(with = "EventContent")] &'e Event);
 
 fn is_empty(object: &Arc<Object>) -> bool {
     object.is_empty()
@@ -38,55 +43,27 @@ fn is_empty(object: &Arc<Object>) -> bool {
 /// The top-level payload fields to read, in addition to `$unset`. `None` reads all fields.
 pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
 
-impl EventContent {
-    /// Returns the event with this content at a place in the log.
-    pub fn into_event(self, aggregate_id: AggregateId, version: u64, position: u64) -> Event {
-        Event {
-            event_id: self.event_id,
-            aggregate_id,
-            aggregate_type: self.aggregate_type,
-            event_type: self.event_type,
-            project_id: self.project_id,
-            version,
-            position,
-            payload: self.payload,
-            metadata: self.metadata,
-            actor: self.actor,
-            occurred_at: self.occurred_at,
-            recorded_at: self.recorded_at,
-            sent: Default::default(),
-        }
-    }
-}
-
 /// Serializes an event's body. The body is stored as text, because text keeps the order of the fields and is the
 /// cheapest form to store.
 pub fn write(event: &Event) -> crate::store::Result<String> {
-    let body = EventContent {
-        event_id: event.event_id.clone(),
-        aggregate_type: event.aggregate_type.clone(),
-        event_type: event.event_type.clone(),
-        project_id: event.project_id.clone(),
-        payload: event.payload.clone(),
-        metadata: event.metadata.clone(),
-        actor: event.actor.clone(),
-        occurred_at: event.occurred_at,
-        recorded_at: event.recorded_at,
-    };
-    crate::store::convert::json_text(&body)
+    crate::store::convert::json_text(&EventBody(event))
 }
 
-/// Parses a body, but only the given fields of its payload. Numbers that neither a 64-bit integer nor a double
-/// represents exactly keep their digits, unless `fields` is an empty set.
-pub fn read(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
-    let mut body = read_values(text, fields)?;
+/// Returns the event with a body at a place in the log. Parses only the given fields of the payload. Numbers that
+/// neither a 64-bit integer nor a double represents exactly keep their digits, unless `fields` is an empty set.
+pub fn read(text: &str, fields: Fields, id: AggregateId, version: u64, position: u64) -> serde_json::Result<Event> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    // The deserializers of the values count the nesting levels.
+    reader.disable_recursion_limit();
+    let mut event = BodyOf { fields, id, version, position }.deserialize(&mut reader)?;
+    reader.end()?;
     let reads_values = fields.is_none_or(|requested| !requested.is_empty());
     if reads_values && written::is_likely_in(text.as_bytes()) {
         let objects: BodyObjects = serde_json::from_str(text)?;
-        body.payload = with_numbers(body.payload, objects.payload, |name| is_read(name, fields));
-        body.metadata = with_numbers(body.metadata, objects.metadata, |_| true);
+        event.payload = with_numbers(event.payload, objects.payload, |name| is_read(name, fields));
+        event.metadata = with_numbers(event.metadata, objects.metadata, |_| true);
     }
-    Ok(body)
+    Ok(event)
 }
 
 fn is_read(name: &str, fields: Fields) -> bool {
@@ -109,33 +86,29 @@ fn with_numbers(object: Arc<Object>, text: Option<&RawValue>, is_read: impl Fn(&
     }
 }
 
-fn read_values(text: &str, fields: Fields) -> serde_json::Result<EventContent> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    // The deserializers of the values count the nesting levels.
-    reader.disable_recursion_limit();
-    let body = BodyOf(fields).deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(body)
+struct BodyOf<'f> {
+    fields: Fields<'f>,
+    id: AggregateId,
+    version: u64,
+    position: u64,
 }
 
-struct BodyOf<'f>(Fields<'f>);
-
 impl<'de> DeserializeSeed<'de> for BodyOf<'_> {
-    type Value = EventContent;
+    type Value = Event;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<EventContent, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Event, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for BodyOf<'_> {
-    type Value = EventContent;
+    type Value = Event;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event's body")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EventContent, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event, A::Error> {
         let (mut event_id, mut aggregate_type, mut event_type, mut actor) = (None, None, None, None);
         let (mut project_id, mut payload, mut metadata) = (None, None, None);
         let (mut occurred_at, mut recorded_at) = (None, None);
@@ -145,7 +118,7 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
                 "aggregate_type" => aggregate_type = Some(map.next_value()?),
                 "event_type" => event_type = Some(map.next_value()?),
                 "project_id" => project_id = map.next_value()?,
-                "payload" => payload = Some(map.next_value_seed(PayloadOf(self.0))?),
+                "payload" => payload = Some(map.next_value_seed(PayloadOf(self.fields))?),
                 "metadata" => metadata = Some(object_of(map.next_value_seed(NestedDeserializer::of_store())?)?),
                 "actor" => actor = Some(map.next_value()?),
                 "occurred_at" => occurred_at = Some(map.next_value()?),
@@ -154,16 +127,20 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
             }
         }
         let missing = A::Error::missing_field;
-        Ok(EventContent {
+        Ok(Event {
             event_id: event_id.ok_or_else(|| missing("event_id"))?,
+            aggregate_id: self.id,
             aggregate_type: aggregate_type.ok_or_else(|| missing("aggregate_type"))?,
             event_type: event_type.ok_or_else(|| missing("event_type"))?,
             project_id,
+            version: self.version,
+            position: self.position,
             payload: payload.ok_or_else(|| missing("payload"))?.into(),
             metadata: metadata.unwrap_or_default(),
             actor: actor.ok_or_else(|| missing("actor"))?,
             occurred_at: occurred_at.ok_or_else(|| missing("occurred_at"))?,
             recorded_at: recorded_at.ok_or_else(|| missing("recorded_at"))?,
+            sent: Default::default(),
         })
     }
 }
@@ -204,6 +181,10 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
 mod tests {
     use super::*;
     use crate::model::json;
+
+    fn read(text: &str, fields: Fields) -> serde_json::Result<Event> {
+        super::read(text, fields, AggregateId::from(Arc::from("a")), 1, 1)
+    }
 
     #[test]
     fn only_requested_fields_of_a_body_are_read() {

@@ -2,6 +2,7 @@
 
 use surrealdb::types::{RecordId, RecordIdKey, Value as Record};
 
+use super::graph::id_parts;
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::json;
@@ -120,12 +121,7 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
 
 fn read_defined(record: &Record) -> Result<PastDefinition> {
     convert::named("past type definition", record, || {
-        let Record::Object(object) = record else { return Err(Error::corrupt("the record is not an object")) };
-        let key = match object.get("id") {
-            Some(Record::RecordId(RecordId { key: RecordIdKey::Array(key), .. })) => key.iter().collect::<Vec<_>>(),
-            _ => Vec::new(),
-        };
-        let [position, _, Record::String(type_name)] = key.as_slice() else {
+        let [position, _, Record::String(type_name)] = id_parts(record).unwrap_or_default() else {
             return Err(Error::corrupt("the id of a past definition is not `[position, number, type]`"));
         };
         Ok(PastDefinition {

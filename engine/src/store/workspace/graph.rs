@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use surrealdb::types::{RecordIdKey, RecordIdKeyRange, Value as Record};
+use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record};
 
 use super::graph_changes::{ChangedKeys, EdgeKey};
 use super::stored_facts;
@@ -197,8 +197,7 @@ impl Database {
             ]);
         }
         statements.push_str("COMMIT;");
-        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        self.query_bound(&statements, values).await.map(drop)
+        self.query(&statements, values).await.map(drop)
     }
 
     /// Writes rows of a generation that is not in use yet.
@@ -289,10 +288,8 @@ pub(super) fn read_edge(record: &Record) -> Result<Edge> {
 pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
     let Record::Object(object) = record else { return Err(Error::corrupt("the record is not an object")) };
     match object.get("id") {
-        Some(Record::RecordId(id)) => match &id.key {
-            RecordIdKey::Array(parts) => Ok(parts),
-            _ => Err(Error::corrupt("the id of a record is not an array")),
-        },
+        Some(Record::RecordId(RecordId { key: RecordIdKey::Array(parts), .. })) => Ok(parts),
+        Some(Record::RecordId(_)) => Err(Error::corrupt("the id of a record is not an array")),
         _ => Err(Error::corrupt("the id of the record is missing or is not a record id")),
     }
 }

@@ -316,11 +316,10 @@ fn key_of(record: &Record) -> Result<(&str, u64)> {
 
 fn read_event(record: &Record, fields: Fields) -> Result<Event> {
     convert::named("event", record, || {
-        let (aggregate_id, version) = key_of(record)?;
-        let body = body::read(convert::text_field(record, "body")?, fields)
-            .map_err(|error| Error::corrupt(error.to_string()))?;
-        let aggregate_id = AggregateId::from(Arc::from(aggregate_id));
-        Ok(body.into_event(aggregate_id, version, convert::unsigned_field(record, "position")?))
+        let (id, version) = key_of(record)?;
+        let (text, position) = (convert::text_field(record, "body")?, convert::unsigned_field(record, "position")?);
+        body::read(text, fields, AggregateId::from(Arc::from(id)), version, position)
+            .map_err(|error| Error::corrupt(error.to_string()))
     })
 }
 

@@ -109,8 +109,8 @@ impl DatabaseReader {
             end: key_range.until.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(key(id))),
         };
         let statement = format!("SELECT {FIELDS} FROM $range");
-        let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
-        convert::list(found.first())?.map(|record| read_node(record, &definition)).collect()
+        let values = [("range", convert::record_id("node", range))];
+        self.read_all(&statement, values, |record| read_node(record, &definition)).await
     }
 
     /// Returns the snapshots that match a condition, in the order of their first positions.
@@ -142,7 +142,7 @@ impl Database {
     ) -> Result<()> {
         let mut records = Vec::with_capacity(nodes.len());
         for (aggregate, revision) in nodes {
-            records.push(node_record(aggregate, *revision)?);
+            records.push(node_record(convert::record_id("node", aggregate.id.to_string()), aggregate, *revision)?);
         }
         let values = [
             ("nodes", Record::Array(records.into())),
@@ -157,10 +157,10 @@ impl Database {
     }
 }
 
-pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
+pub(super) fn node_record(id: Record, aggregate: &Aggregate, revision: u64) -> Result<Record> {
     let folded = exact::write(&aggregate.state).map_err(|error| Error::corrupt(error.to_string()))?;
     Ok(Record::Object(convert::fields([
-        ("id", convert::record_id("node", aggregate.id.to_string())),
+        ("id", id),
         ("aggregate_id", convert::text(aggregate.id.as_str())),
         ("aggregate_type", convert::text(&aggregate.aggregate_type)),
         ("project_id", convert::optional_text(aggregate.project_id.as_deref())),

@@ -27,11 +27,7 @@ impl DatabaseReader {
 /// Returns the record of a published article. `revision` is the revision of the definition under which the article was
 /// folded.
 pub(super) fn published_record(article: &Aggregate, revision: u64) -> Result<Record> {
-    let mut record = node_record(article, revision)?;
-    if let Record::Object(fields) = &mut record {
-        fields.insert("id", record_id(&article.id));
-    }
-    Ok(record)
+    node_record(record_id(&article.id), article, revision)
 }
 
 fn record_id(id: &AggregateId) -> Record {

@@ -279,8 +279,8 @@ impl DensifiedRows<'_> {
         Ok(())
     }
 
-    /// Returns the goal of the additions to a partition after the last input row, or `None` if the range requires no
-    /// additions there.
+    /// Returns the goal up to which rows are added to a partition after the last input row. Returns `None` if the range
+    /// adds no rows after the last input row.
     fn completion(&self, partition: usize) -> Option<Goal> {
         match &self.densify.range {
             Range::Full => self.greatest.clone().map(|end| Goal { partition, end, is_included: true }),

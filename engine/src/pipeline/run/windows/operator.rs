@@ -114,7 +114,7 @@ impl Operator for WindowsOperator {
     }
 }
 
-/// A partition of rows that the query keeps.
+/// A partition whose rows are held in memory.
 struct RowPartition<'a> {
     rows: Vec<Value>,
     keys: Vec<SortKey>,
