@@ -17,6 +17,11 @@ impl LoadError {
     pub(crate) fn new(location: impl Into<String>, message: impl Into<String>) -> LoadError {
         LoadError { location: location.into(), line: None, column: None, message: message.into(), hint: None }
     }
+
+    /// Returns the error with a hint about its cause.
+    pub(crate) fn with_hint(self, hint: impl Into<Option<String>>) -> LoadError {
+        LoadError { hint: hint.into(), ..self }
+    }
 }
 
 impl fmt::Display for LoadError {

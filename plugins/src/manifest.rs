@@ -5,7 +5,7 @@ mod tool;
 
 use std::str::FromStr;
 
-use foldwork_engine::hook::{Candidates, Hook, OnError, PluginAgent, PluginDescription, Subscription};
+use foldwork_engine::hook::{Candidates, Hook, PluginAgent, PluginDescription, Subscription};
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::Object;
@@ -16,7 +16,7 @@ use toml::Spanned;
 use crate::error::LoadError;
 use crate::folder::{MANIFEST, PluginFolder};
 use crate::limits::{CallLimits, Overrides};
-use crate::suggestion::{hint, nearest};
+use crate::suggestion::{did_you_mean, hint};
 
 pub(crate) use tool::ToolSchemas;
 
@@ -80,7 +80,8 @@ impl Manifest {
     /// Reads and checks the manifest of a plugin's folder. Limits in the manifest override the limits of the host.
     pub fn read(folder: &PluginFolder, host: CallLimits) -> Result<Manifest, LoadError> {
         let file = ManifestFile { path: folder.file(MANIFEST), text: &folder.manifest };
-        let raw: ManifestText = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
+        let raw: ManifestText =
+            toml::from_str(&folder.manifest).map_err(|error| refusal(&file.path, file.text, &error))?;
         if *raw.name.get_ref() != folder.name {
             let message =
                 format!("the name '{}' differs from the folder's name, '{}'", raw.name.get_ref(), folder.name);
@@ -107,7 +108,7 @@ impl Manifest {
             description: raw.description.into_inner(),
             hooks,
             on: file.subscription(&raw.on)?,
-            on_error: file.on_error(raw.on_error)?,
+            on_error: file.choice("on_error", raw.on_error)?,
             settings: raw.settings,
             agent,
             tool,
@@ -123,10 +124,9 @@ pub(crate) fn merged(defaults: &Object, overrides: &Object) -> Result<Object, (S
     let mut settings = defaults.clone();
     for (name, value) in overrides.iter() {
         let Some(default) = defaults.get(name) else {
-            let hint = nearest(name, defaults.keys().map(|name| &**name));
             let known: Vec<&str> = defaults.keys().map(|name| &**name).collect();
-            let hint = match hint {
-                Some(hint) => format!("did you mean '{hint}'?"),
+            let hint = match did_you_mean(name, known.iter().copied()) {
+                Some(hint) => hint,
                 None if known.is_empty() => "the plugin has no settings".into(),
                 None => format!("the settings are {}", known.join(", ")),
             };
@@ -153,17 +153,12 @@ impl ManifestFile<'_> {
         LoadError { line: Some(line), column: Some(column), ..LoadError::new(&self.path, message) }
     }
 
-    fn refused(&self, error: &toml::de::Error) -> LoadError {
-        refusal(&self.path, self.text, error)
-    }
-
     fn hooks(&self, raw: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Hook>, LoadError> {
         let mut hooks = Vec::new();
         for name in raw.get_ref() {
             let Some(hook) = SCRIPTED.into_iter().find(|hook| hook.name() == name.get_ref()) else {
                 let error = self.at(name.span().start, format!("unknown hook '{}'", name.get_ref()));
-                let hint = hint(name.get_ref(), &SCRIPTED.map(Hook::name), "'");
-                return Err(LoadError { hint: Some(hint), ..error });
+                return Err(error.with_hint(hint(name.get_ref(), &SCRIPTED.map(Hook::name), "'")));
             };
             if hooks.contains(&hook) {
                 return Err(self.at(name.span().start, format!("the hook '{}' is listed twice", hook.name())));
@@ -180,8 +175,8 @@ impl ManifestFile<'_> {
         for pattern in &on.events {
             if !is_pattern(pattern.get_ref()) {
                 let message = format!("'{}' is not an event pattern", pattern.get_ref());
-                let hint = "a pattern has the form article.created, article.*, *.created or *";
-                return Err(LoadError { hint: Some(hint.into()), ..self.at(pattern.span().start, message) });
+                let hint = "a pattern has the form article.created, article.*, *.created or *".to_owned();
+                return Err(self.at(pattern.span().start, message).with_hint(hint));
             }
         }
         Ok(Subscription {
@@ -194,15 +189,11 @@ impl ManifestFile<'_> {
         match raw.iter().find(|name| !is_valid_name(name.get_ref())) {
             Some(name) => {
                 let message = format!("'{}' is not a valid trait name", name.get_ref());
-                let hint = "a trait name must match [a-z][a-z0-9_-]{0,63}";
-                Err(LoadError { hint: Some(hint.into()), ..self.at(name.span().start, message) })
+                let hint = "a trait name must match [a-z][a-z0-9_-]{0,63}".to_owned();
+                Err(self.at(name.span().start, message).with_hint(hint))
             }
             None => Ok(raw.iter().map(|name| name.get_ref().as_str().into()).collect()),
         }
-    }
-
-    fn on_error(&self, raw: Option<Spanned<String>>) -> Result<OnError, LoadError> {
-        self.choice("on_error", raw)
     }
 
     fn candidates(&self, raw: Option<Spanned<ManifestRoute>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
@@ -223,7 +214,7 @@ impl ManifestFile<'_> {
         let Some(raw) = raw else { return Ok(T::default()) };
         raw.get_ref().parse().map_err(|_| {
             let error = self.at(raw.span().start, format!("'{}' is not allowed for {key}", raw.get_ref()));
-            LoadError { hint: Some(format!("allowed are {}", names::<T>().join(", "))), ..error }
+            error.with_hint(format!("allowed are {}", names::<T>().join(", ")))
         })
     }
 
@@ -263,12 +254,11 @@ pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadEr
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     let hint = match quoted.split_first() {
         Some((unknown, known)) if error.message().starts_with("unknown field") => {
-            nearest(unknown, known.iter().copied())
+            did_you_mean(unknown, known.iter().copied())
         }
         _ => None,
     };
     let message = error.message().lines().collect::<Vec<_>>().join(" ");
-    let hint = hint.map(|hint| format!("did you mean '{hint}'?"));
     LoadError { line, column, hint, ..LoadError::new(path, message) }
 }
 

@@ -30,13 +30,11 @@ impl Native {
 }
 
 /// A plugin that has no hook besides `mount`.
-struct MountOnlyPlugin {
-    about: PluginDescription,
-}
+struct MountOnlyPlugin(PluginDescription);
 
 impl Plugin for MountOnlyPlugin {
     fn about(&self) -> &PluginDescription {
-        &self.about
+        &self.0
     }
 }
 
@@ -54,5 +52,5 @@ pub fn mounted(name: &str, description: &str) -> Arc<dyn Plugin> {
         tool: None,
         candidates: Candidates::default(),
     };
-    Arc::new(MountOnlyPlugin { about })
+    Arc::new(MountOnlyPlugin(about))
 }

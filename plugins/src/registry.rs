@@ -14,6 +14,7 @@ use crate::limits::CallLimits;
 use crate::manifest::Manifest;
 use crate::natives::natives;
 use crate::script::{Script, case};
+use crate::suggestion::did_you_mean;
 
 /// The keys of `[plugins]` that are settings or former settings and therefore cannot be names of plugins.
 const RESERVED: [&str; 6] = ["enabled", "folder", "threads", "limits", "watch", "deadline"];
@@ -29,29 +30,25 @@ pub fn load(
     limits: CallLimits,
 ) -> Result<Vec<Arc<dyn Plugin>>, LoadError> {
     limits.check().map_err(|message| LoadError::new("the limits of the server", message))?;
+    let in_list = |message: String| LoadError::new("[plugins] enabled", message);
+    let in_table =
+        |name: &str, reason: &str| LoadError::new(format!("[plugins.{name}]"), format!("the plugin '{name}' {reason}"));
     if let Some(name) = settings.keys().find(|name| !enabled.contains(name)) {
-        let hint = crate::suggestion::nearest(name, enabled.iter().map(String::as_str));
-        let error = LoadError::new(format!("[plugins.{name}]"), format!("the plugin '{name}' is not enabled"));
-        return Err(LoadError { hint: hint.map(|hint| format!("did you mean '{hint}'?")), ..error });
+        let hint = did_you_mean(name, enabled.iter().map(String::as_str));
+        return Err(in_table(name, "is not enabled").with_hint(hint));
     }
     if let Some(name) = enabled.iter().find(|name| RESERVED.contains(&name.as_str())) {
-        return Err(LoadError::new(
-            "[plugins] enabled",
-            format!("'{name}' is a current or former setting, not a plugin"),
-        ));
+        return Err(in_list(format!("'{name}' is a current or former setting, not a plugin")));
     }
     let mut native = natives();
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();
     for name in enabled {
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
-            return Err(LoadError::new("[plugins] enabled", format!("the plugin '{name}' is listed twice")));
+            return Err(in_list(format!("the plugin '{name}' is listed twice")));
         }
         if let Some(index) = native.iter().position(|native| native.name() == name) {
             if settings.contains_key(name) {
-                return Err(LoadError::new(
-                    format!("[plugins.{name}]"),
-                    format!("the plugin '{name}' has no settings"),
-                ));
+                return Err(in_table(name, "has no settings"));
             }
             loaded.push(native.swap_remove(index).plugin);
             continue;
@@ -173,10 +170,7 @@ fn find(scripts: &Path, name: &str) -> Result<PluginFolder, LoadError> {
     }
     let mut known = PluginFolder::names(scripts);
     known.extend(natives().iter().map(|native| native.name().to_owned()));
-    let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
+    let hint = did_you_mean(name, known.iter().map(String::as_str));
     let message = format!("there is no plugin '{name}': {} is not a folder", scripts.join(name).display());
-    Err(LoadError {
-        hint: hint.map(|hint| format!("did you mean '{hint}'?")),
-        ..LoadError::new("[plugins] enabled", message)
-    })
+    Err(LoadError::new("[plugins] enabled", message).with_hint(hint))
 }

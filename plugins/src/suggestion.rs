@@ -10,6 +10,11 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns a hint with the candidate that is most similar to a name, or `None` if no candidate is similar enough.
+pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(name, candidates).map(|candidate| format!("did you mean '{candidate}'?"))
+}
+
 /// Returns a hint about an unknown name: the most similar known name, or all known names if none is similar enough.
 /// `quote` encloses the similar name.
 pub(crate) fn hint(name: &str, known: &[&str], quote: &str) -> String {

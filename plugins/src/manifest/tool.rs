@@ -58,7 +58,7 @@ impl ManifestFile<'_> {
         let ManifestTool { title, input, output, pipeline } = raw.into_inner();
         let Some(input) = input else {
             let error = self.at(at, "the schema of the arguments is missing");
-            return Err(LoadError { hint: Some("add [tool.input] with a JSON Schema".into()), ..error });
+            return Err(error.with_hint("add [tool.input] with a JSON Schema".to_owned()));
         };
         let schemas = ToolSchemas {
             input: self.schema(&input)?,

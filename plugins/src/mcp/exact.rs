@@ -47,10 +47,7 @@ impl ExactResult {
     /// Replaces the structured content in a response of the protocol's library with the kept text, and returns the
     /// response. Returns the response unchanged if no text was kept, or if the response has no structured content.
     pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
-        match self.0.get().and_then(|text| with_structured_content(&response, text)) {
-            Some(restored) => restored,
-            None => response,
-        }
+        self.0.get().and_then(|text| with_structured_content(&response, text)).unwrap_or(response)
     }
 }
 

@@ -9,7 +9,8 @@ use foldwork_engine::{Error, Reader, Result};
 use percent_encoding::percent_decode_str;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 
-use super::tools::{get_aggregate, get_schema};
+use super::tools::get_aggregate::ShownAggregate;
+use super::tools::get_schema;
 
 const OPERATORS: &str = "foldwork://operators";
 pub(super) const AGGREGATE: &str = "aggregate://";
@@ -72,7 +73,7 @@ pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResou
         (LANGUAGE.clone(), MARKDOWN)
     } else if let Some(id) = name(AGGREGATE) {
         let (aggregate, definition) = reader.aggregate(&id, StateMoment::Now).await?;
-        (to_json(&get_aggregate::shown(&aggregate, &definition))?, JSON)
+        (to_json(&ShownAggregate::from((&*aggregate, &*definition)))?, JSON)
     } else if let Some(type_name) = name(SCHEMA) {
         (to_json(&get_schema::shown(&reader.schema(&type_name).await?))?, JSON)
     } else {

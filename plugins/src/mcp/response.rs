@@ -12,11 +12,8 @@ impl McpSettings {
     /// Returns the result of a call in the protocol's form. On success, also passes the text of the data to
     /// [`ExactResult::keep`].
     pub(super) fn result(&self, response: Result<ToolOutput, Object>, exact: &ExactResult) -> CallToolResult {
-        let admitted = |answer: ToolOutput| match self.admit(answer.text.get().len()) {
-            Ok(()) => Ok(answer),
-            Err(error) => Err(self.described(error)),
-        };
-        match response.and_then(admitted) {
+        let admit = |answer: ToolOutput| self.admit(answer.text.get().len()).map(|()| answer).map_err(self.describe);
+        match response.and_then(admit) {
             Ok(ToolOutput { value, text }) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(text.get())]);
                 result.structured_content = Some(value);
@@ -39,11 +36,6 @@ impl McpSettings {
             self.response_bytes
         );
         Err(Error::invalid_with_code(ErrorCode::ResponseTooLarge, message))
-    }
-
-    /// Converts an error to the object that clients receive.
-    pub(super) fn described(&self, error: Error) -> Object {
-        (self.describe)(error)
     }
 }
 

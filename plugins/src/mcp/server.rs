@@ -58,15 +58,10 @@ impl Server {
         let call = ToolCall { response_bytes, upload_bytes, upload_url: access.upload_url, sent: access.sent };
         let checked = tool.check(arguments).await;
         let result = match &tool.run {
-            ToolFunction::Read(run) => {
-                run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await
-            }
-            ToolFunction::Write(run) => {
-                let writer = access.writer?;
-                run(writer, checked.map_err(|error| self.settings.described(error))?, call).await
-            }
+            ToolFunction::Read(run) => run(access.reader, checked.map_err(self.settings.describe)?, call).await,
+            ToolFunction::Write(run) => run(access.writer?, checked.map_err(self.settings.describe)?, call).await,
         };
-        result.map_err(|error| self.settings.described(error))
+        result.map_err(self.settings.describe)
     }
 
     async fn called_script(&self, access: &CallerHandles, name: &str, arguments: JsonObject) -> Result<ToolOutput> {
@@ -84,18 +79,14 @@ impl Server {
 
     /// Returns the protocol's error for a failed request that is not a tool call.
     fn refused(&self, error: Error) -> ErrorData {
-        let (is_missing, is_ours) = (
-            matches!(error, Error::NotFound { .. }),
-            matches!(error, Error::Internal(_) | Error::Unavailable(_) | Error::TooManyQueries(_)),
-        );
-        let described = self.settings.described(error);
+        let of_kind: fn(String, Option<serde_json::Value>) -> ErrorData = match error {
+            Error::NotFound { .. } => ErrorData::resource_not_found,
+            Error::Internal(_) | Error::Unavailable(_) | Error::TooManyQueries(_) => ErrorData::internal_error,
+            _ => ErrorData::invalid_params,
+        };
+        let described = (self.settings.describe)(error);
         let message = described.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let data = serde_json::to_value(&described).ok();
-        match (is_missing, is_ours) {
-            (true, _) => ErrorData::resource_not_found(message, data),
-            (_, true) => ErrorData::internal_error(message, data),
-            _ => ErrorData::invalid_params(message, data),
-        }
+        of_kind(message, serde_json::to_value(&described).ok())
     }
 }
 
@@ -161,10 +152,9 @@ impl ServerHandler for Server {
         let arguments = request.arguments.unwrap_or_default();
         let result = match self.tools.iter().find(|tool| tool.description.name == request.name) {
             Some(tool) => self.called(access, tool, arguments).await,
-            None if access.reader.tools().any(|about| *about.name == *request.name) => self
-                .called_script(&access, &request.name, arguments)
-                .await
-                .map_err(|error| self.settings.described(error)),
+            None if access.reader.tools().any(|about| *about.name == *request.name) => {
+                self.called_script(&access, &request.name, arguments).await.map_err(self.settings.describe)
+            }
             None => return Err(self.without_tool(&access, &request.name)),
         };
         Ok(self.settings.result(result, &exact).into())

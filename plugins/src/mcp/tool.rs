@@ -172,9 +172,7 @@ impl BuiltinTool {
             _ => Err(Error::from(violations)),
         }
     }
-}
 
-impl BuiltinTool {
     /// Removes the arguments that the tool does not have. Returns a violation for each of the first [`MAX_UNKNOWN`]
     /// removed arguments.
     fn take_unknown(&self, arguments: &mut JsonObject) -> Vec<Violation> {

@@ -7,11 +7,9 @@
 
 use std::cmp::Ordering;
 
-use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, INT, ImmutableString, Map, NativeCallContext, Position};
+use rhai::{Array, Dynamic, Engine, FLOAT, INT, ImmutableString, Map, NativeCallContext};
 
-use super::functions::to_json;
-
-type Refused = Box<EvalAltResult>;
+use super::functions::{Refused, thrown, to_json, too_large};
 
 pub(super) fn register(engine: &mut Engine) {
     engine
@@ -56,7 +54,7 @@ fn display_text(context: &NativeCallContext, json: Result<ImmutableString, Refus
 }
 
 fn no_clock() -> Refused {
-    refused("a script may not call 'sleep'")
+    thrown("a script may not call 'sleep'")
 }
 
 fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Refused> {
@@ -64,7 +62,7 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
     let count = text.matches(find).count();
     let length = text.len().saturating_sub(count * find.len()).saturating_add(count.saturating_mul(by.len()));
     if length > max_bytes {
-        return Err(EvalAltResult::ErrorDataTooLarge("Length of string".into(), Position::NONE).into());
+        return Err(too_large("Length of string"));
     }
     if count > 0 {
         *text = text.replace(find, by).into();
@@ -77,15 +75,15 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
 fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
     let first = array.first().map(Dynamic::type_id);
     if array.iter().any(|item| Some(item.type_id()) != first) {
-        return Err(refused("values of different types have no order; pass a comparison function to sort"));
+        return Err(thrown("values of different types have no order; pass a comparison function to sort"));
     }
     let text = |item: &Dynamic| item.as_immutable_string_ref().map_or(0, |text| text.len());
     if array.iter().map(text).fold(0, usize::saturating_add) > context.engine().max_string_size() {
-        return Err(EvalAltResult::ErrorDataTooLarge("Length of string".into(), Position::NONE).into());
+        return Err(too_large("Length of string"));
     }
     if let Some(unordered) = array.first().filter(|item| compare(item, item).is_none()) {
         let kind = unordered.type_name();
-        return Err(refused(&format!("values of type {kind} have no order; pass a comparison function to sort")));
+        return Err(thrown(format!("values of type {kind} have no order; pass a comparison function to sort")));
     }
     array.sort_by(|a, b| {
         let order = compare(a, b).unwrap_or(Ordering::Equal);
@@ -104,8 +102,4 @@ fn compare(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
     let characters = || a.as_char().ok().zip(b.as_char().ok()).map(|(a, b)| a.cmp(&b));
     let flags = || a.as_bool().ok().zip(b.as_bool().ok()).map(|(a, b)| a.cmp(&b));
     ints.or_else(floats).or_else(characters).or_else(flags)
-}
-
-fn refused(message: &str) -> Refused {
-    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
 }

@@ -12,7 +12,7 @@ use crate::manifest::{SCRIPTED, line_and_column};
 use crate::script::absent::{self, ScriptNames};
 use crate::script::failure::lowered;
 use crate::script::{HookBody, declaration};
-use crate::suggestion::nearest;
+use crate::suggestion::{did_you_mean, nearest};
 
 /// The functions of the interpreter that a script must not call.
 const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
@@ -94,22 +94,16 @@ impl ScriptText<'_> {
                 (true, true, _) => {
                     let message =
                         format!("the manifest names the hook '{}', which the script does not define", hook.name());
-                    return Err(LoadError {
-                        hint: Some(format!("write {signature}")),
-                        ..LoadError::new(&self.path, message)
-                    });
+                    return Err(LoadError::new(&self.path, message).with_hint(format!("write {signature}")));
                 }
                 (true, false, false) => {
                     let message = format!("'{}' takes {} parameters, found {}", hook.name(), params.len(), defined[0]);
-                    return Err(LoadError {
-                        hint: Some(format!("write {signature}")),
-                        ..self.at_function(hook, message)
-                    });
+                    return Err(self.at_function(hook, message).with_hint(format!("write {signature}")));
                 }
                 (false, false, _) => {
                     let message = format!("the function '{}' is a hook that the manifest does not name", hook.name());
-                    let hint = Some(format!("add the hook to `hooks` in {}", crate::folder::MANIFEST));
-                    return Err(LoadError { hint, ..self.at_function(hook, message) });
+                    let hint = format!("add the hook to `hooks` in {}", crate::folder::MANIFEST);
+                    return Err(self.at_function(hook, message).with_hint(hint));
                 }
             }
         }
@@ -120,12 +114,10 @@ impl ScriptText<'_> {
     /// The undeclared setting is always absent.
     fn settings(&self, names: &ScriptNames<'_>) -> Result<(), LoadError> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
-        let hint = match nearest(&setting, names.settings.keys().map(|name| &**name)) {
-            Some(hint) => format!("did you mean '{hint}'?"),
-            None => format!("declare the setting in {} under [settings]", crate::folder::MANIFEST),
-        };
+        let undeclared = || format!("declare the setting in {} under [settings]", crate::folder::MANIFEST);
+        let hint = did_you_mean(&setting, names.settings.keys().map(|name| &**name)).unwrap_or_else(undeclared);
         let message = format!("{} has no '{setting}'", names.settings_name);
-        Err(LoadError { hint: Some(hint), ..self.at(position, message) })
+        Err(self.at(position, message).with_hint(hint))
     }
 
     /// Compiles the body of a hook's function as a separate program. The function's parameters become variables of the
@@ -181,7 +173,7 @@ impl ScriptText<'_> {
     fn node(&self, known: &CallableFunctions, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
         match path.last() {
             Some(ASTNode::Expr(Expr::FnCall(call, position)) | ASTNode::Stmt(Stmt::FnCall(call, position))) => {
-                if is_capture(path) {
+                if is_capture(call, path) {
                     return Ok(());
                 }
                 self.call(known, call, call.args.len(), *position)
@@ -216,15 +208,12 @@ impl ScriptText<'_> {
         let signatures = known.signatures(name);
         if !signatures.is_empty() {
             let message = format!("'{name}' does not take {}", count(arguments));
-            return Err(LoadError {
-                hint: Some(format!("expected {}", signatures.join(", "))),
-                ..self.at(position, message)
-            });
+            return Err(self.at(position, message).with_hint(format!("expected {}", signatures.join(", "))));
         }
         let error = self.at(position, format!("unknown function '{name}'"));
         let hint = nearest(name, known.names());
         let hint = hint.map(|hint| format!("did you mean {}?", known.signatures(hint).join(", ")));
-        Err(LoadError { hint, ..error })
+        Err(error.with_hint(hint))
     }
 
     /// Checks a closure that captures variables. Such a closure must be passed directly to a function that does not
@@ -251,19 +240,14 @@ impl ScriptText<'_> {
     }
 }
 
-/// Returns whether a node is the call that the parser creates for a closure with captured variables.
-fn is_capture(path: &[ASTNode<'_>]) -> bool {
-    let called = match path.last() {
-        Some(ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))) => call.name.as_str(),
-        _ => return false,
+/// Returns whether a call, the last node of a path, is the call that the parser creates for a closure with captured
+/// variables.
+fn is_capture(call: &FnCallExpr, path: &[ASTNode<'_>]) -> bool {
+    let shares = |node: &ASTNode<'_>| match node {
+        ASTNode::Expr(Expr::Stmt(block)) => matches!(block.statements().first(), Some(Stmt::Share(_))),
+        _ => false,
     };
-    called == "curry"
-        && path.iter().rev().skip(1).take(2).any(|node| match node {
-            ASTNode::Expr(Expr::Stmt(block)) => {
-                block.statements().first().is_some_and(|first| matches!(first, Stmt::Share(_)))
-            }
-            _ => false,
-        })
+    call.name == "curry" && path.iter().rev().skip(1).take(2).any(shares)
 }
 
 /// The functions that a script can call.

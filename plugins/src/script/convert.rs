@@ -140,8 +140,7 @@ impl ValueReader {
 
 /// Returns at most the first 100 bytes of a path.
 fn cut(path: &str) -> &str {
-    let end = (0..=path.len().min(100)).rev().find(|end| path.is_char_boundary(*end)).unwrap_or(0);
-    &path[..end]
+    &path[..path.floor_char_boundary(100)]
 }
 
 #[cfg(test)]

@@ -58,10 +58,8 @@ pub fn text() -> String {
 
 /// Returns the example of each host function: an expression that must be true.
 pub fn examples() -> Vec<String> {
-    let lines = documented().into_iter().flat_map(|function| {
-        let lines: Vec<String> = function.doc_comments.iter().flat_map(|doc| doc.lines()).map(str::to_owned).collect();
-        lines
-    });
+    let comments: Vec<String> = documented().into_iter().flat_map(|function| function.doc_comments).collect();
+    let lines = comments.iter().flat_map(|comment| comment.lines());
     lines.filter_map(|line| Some(line.strip_prefix("/// `")?.strip_suffix('`')?.to_owned())).collect()
 }
 

@@ -97,8 +97,7 @@ pub(super) fn lowered(message: &str) -> String {
 
 fn cut(mut message: String) -> String {
     if message.len() > MAX_BYTES {
-        let end = (0..=MAX_BYTES).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
-        message.truncate(end);
+        message.truncate(message.floor_char_boundary(MAX_BYTES));
         message.push('…');
     }
     message

@@ -79,10 +79,7 @@ pub(super) fn progress(operations: u64) -> Option<Dynamic> {
 /// Counts a step, and fails if the call must stop. Host functions that may run long call this function repeatedly.
 pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     HOST_STEPS.set(HOST_STEPS.get() + 1);
-    match stop() {
-        Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
-        None => Ok(()),
-    }
+    stop().map_or(Ok(()), |stop| Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()))
 }
 
 /// Counts the steps of a host function that reads a whole text.

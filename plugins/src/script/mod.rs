@@ -127,7 +127,7 @@ impl Script {
         let settings = merged(&self.about.settings, overrides).map_err(|(message, hint)| {
             let location = format!("[plugins.{}]", self.about.name);
             let known = format!("{message} (settings are declared in {MANIFEST} under [settings])");
-            LoadError { hint, ..LoadError::new(location, known) }
+            LoadError::new(location, known).with_hint(hint)
         })?;
         let mut script = self.clone();
         script.settings = Dynamic::from_map(convert::to_map(&settings));

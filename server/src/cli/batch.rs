@@ -24,47 +24,38 @@ pub struct RequestBatch {
     pub read: u64,
 }
 
-/// A collector that combines events into batches.
-#[derive(Debug, Default)]
-pub struct Batcher {
-    open: RequestBatch,
-}
-
-impl Batcher {
-    /// Adds an event's JSON to the open batch. If the event does not fit, returns the open batch and starts a new batch
-    /// with the event.
+impl RequestBatch {
+    /// Adds an event's JSON to the batch, which is open until it is taken. If the event does not fit, returns the batch
+    /// and starts a new batch with the event.
     pub fn push(&mut self, json: &str, project: Option<&str>, line: u64, read: u64) -> Option<RequestBatch> {
         let full = if self.fits(json) { None } else { self.take() };
-        let open = &mut self.open;
-        open.body.push_str(if open.lines.is_empty() { OPENING } else { "," });
-        open.body.push_str(json);
-        open.lines.push(line);
-        open.read = read;
+        self.body.push_str(if self.lines.is_empty() { OPENING } else { "," });
+        self.body.push_str(json);
+        self.lines.push(line);
+        self.read = read;
         if let Some(project) = project
-            && !open.projects.iter().any(|known| known == project)
+            && !self.projects.iter().any(|known| known == project)
         {
-            open.projects.push(project.to_owned());
+            self.projects.push(project.to_owned());
         }
         full
     }
 
-    /// Closes and returns the open batch. Returns `None` if the batch is empty.
+    /// Closes and returns the batch, and leaves an empty batch. Returns `None` if the batch is empty.
     pub fn take(&mut self) -> Option<RequestBatch> {
-        if self.open.lines.is_empty() {
+        if self.lines.is_empty() {
             return None;
         }
-        let mut batch = mem::take(&mut self.open);
+        let mut batch = mem::take(self);
         batch.body.push_str(CLOSING);
         Some(batch)
     }
 
     fn fits(&self, json: &str) -> bool {
-        let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
-        self.open.lines.is_empty() || (self.open.lines.len() < MAX_EVENTS && bytes <= MAX_BYTES)
+        let bytes = self.body.len() + 1 + json.len() + CLOSING.len();
+        self.lines.is_empty() || (self.lines.len() < MAX_EVENTS && bytes <= MAX_BYTES)
     }
-}
 
-impl RequestBatch {
     /// Returns the number of events in the batch.
     pub fn len(&self) -> u64 {
         self.lines.len() as u64
@@ -86,12 +77,12 @@ mod tests {
     use super::*;
 
     fn batches(events: &[String]) -> Vec<RequestBatch> {
-        let mut batcher = Batcher::default();
+        let mut open = RequestBatch::default();
         let mut batches: Vec<RequestBatch> = Vec::new();
         for (number, event) in (1..).zip(events) {
-            batches.extend(batcher.push(event, Some("p"), number, number));
+            batches.extend(open.push(event, Some("p"), number, number));
         }
-        batches.extend(batcher.take());
+        batches.extend(open.take());
         batches
     }
 

@@ -189,6 +189,14 @@ impl CallError {
     }
 }
 
+/// Returns the result of a call, or `None` if the server has refused the call with this status.
+pub fn unless_refused<T>(result: Result<T, CallError>, status: StatusCode) -> Result<Option<T>, CallError> {
+    match result {
+        Err(error) if error.has_status(status) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 impl fmt::Display for ErrorReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (HTTP {}", self.message, self.status.as_u16())?;

@@ -7,7 +7,7 @@ use foldwork_engine::model::date::{format_date, parse_date};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::client::{Client, ServerConnection};
+use super::client::{Client, ServerConnection, unless_refused};
 use super::output::{note, print_line};
 
 /// The maximum time that a browser stays signed in, in milliseconds.
@@ -50,16 +50,14 @@ pub async fn link(client: &Client, minutes: u32) -> anyhow::Result<String> {
 /// Returns the scopes and the expiry time of the client's token. If the token is not a key, returns every scope and no
 /// expiry time.
 async fn own_rights(client: &Client) -> anyhow::Result<(Value, Option<i64>)> {
-    match client.call(client.request(Method::GET, &["keys", "self"])).await {
-        Ok(answer) => {
-            let key: Value = answer.json()?;
-            let expires_at = key.get("expires_at").and_then(Value::as_str).and_then(parse_date);
-            Ok((key.get("scopes").cloned().unwrap_or_default(), expires_at))
-        }
-        // A token of an identity provider is not a key. Such a token has every scope that the plan allows.
-        Err(error) if error.has_status(StatusCode::NOT_FOUND) => Ok((names::<Scope>().into(), None)),
-        Err(error) => Err(error.into()),
-    }
+    let answer = client.call(client.request(Method::GET, &["keys", "self"])).await;
+    // A token of an identity provider is not a key. Such a token has every scope that the plan allows.
+    let Some(answer) = unless_refused(answer, StatusCode::NOT_FOUND)? else {
+        return Ok((names::<Scope>().into(), None));
+    };
+    let key: Value = answer.json()?;
+    let expires_at = key.get("expires_at").and_then(Value::as_str).and_then(parse_date);
+    Ok((key.get("scopes").cloned().unwrap_or_default(), expires_at))
 }
 
 #[cfg(test)]

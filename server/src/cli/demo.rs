@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::client::Client;
+use super::client::{Client, unless_refused};
 use super::dashboard;
 use super::git::{self, SourcePlace};
 use super::output::{print, print_line};
@@ -86,11 +86,9 @@ async fn save_view(client: &Client) -> anyhow::Result<()> {
         },
     });
     let request = client.request(Method::POST, &["aggregates", "most-revised", "events"]).json(&event);
-    match client.call(request).await {
-        // Ignores a conflict, because an earlier version of the program may have saved another view.
-        Err(error) if !error.has_status(StatusCode::CONFLICT) => Err(error.into()),
-        _ => Ok(()),
-    }
+    // Ignores a conflict, because an earlier version of the program may have saved another view.
+    unless_refused(client.call(request).await, StatusCode::CONFLICT)?;
+    Ok(())
 }
 
 /// Publishes an article unless it is already published. The plugin `trait_router` then assigns tasks to the shipped

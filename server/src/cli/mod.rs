@@ -61,7 +61,7 @@ pub enum Command {
     Backup(backup::Arguments),
     /// Restores the installation or one workspace from an archive, while the server is stopped.
     Restore(restore::Arguments),
-    /// Rebuilds data that is derived from the log.
+    /// Rebuilds data that is derived from the log. The old data serves requests until the new data is complete.
     Rebuild(rebuild::Arguments),
     /// Lists plugins, and runs the test cases of scripted plugins without a server.
     Plugins(plugins::Arguments),

@@ -79,10 +79,7 @@ impl Output {
     /// Writes the remaining output and renames the file to its final name.
     pub fn finish(self) -> anyhow::Result<()> {
         self.packer.finish().context("could not finish writing the output")?;
-        match self.target {
-            Some(target) => target.rename(),
-            None => Ok(()),
-        }
+        self.target.map_or(Ok(()), OutputFile::rename)
     }
 }
 

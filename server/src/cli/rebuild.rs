@@ -5,24 +5,17 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::client::ServerConnection;
+use super::client::ServerArguments;
 use super::output::print_line;
 
 /// The time limit for a rebuild. The limit is long, because the log may be long. If the client times out, the rebuild
 /// stops and the old graph stays.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
-/// Rebuilds data that is derived from the log. The old data serves requests until the new data is complete.
-#[derive(clap::Args, Debug)]
-pub struct Arguments {
-    #[command(subcommand)]
-    what: RebuildTarget,
-    #[command(flatten)]
-    connection: ServerConnection,
-}
+pub type Arguments = ServerArguments<RebuildTarget>;
 
 #[derive(clap::Subcommand, Debug)]
-enum RebuildTarget {
+pub enum RebuildTarget {
     /// Rebuilds the knowledge graph: the facts from plugins, and the edges that are derived from the facts.
     Graph,
 }
@@ -30,7 +23,7 @@ enum RebuildTarget {
 /// Runs a subcommand of `foldwork rebuild`.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
-    match arguments.what {
+    match arguments.action {
         RebuildTarget::Graph => {
             let request = client.request(Method::POST, &["system", "rebuild-graph"]).timeout(TIMEOUT);
             let response: Value = client.call(request).await?.json()?;

@@ -207,20 +207,12 @@ impl ArchiveRestore {
 fn new_record(id: &str, known: Option<&WorkspaceRecord>) -> WorkspaceRecord {
     let new_id = || uuid::Uuid::now_v7().to_string();
     let created_at = jiff::Timestamp::now().as_millisecond();
-    match known {
-        Some(known) => WorkspaceRecord {
-            id: new_id().into(),
-            name: format!("{} restored", known.name),
-            slug: format!("{}-restored", known.slug),
-            owner_id: known.owner_id.clone(),
-            created_at,
-        },
-        None => WorkspaceRecord {
-            id: id.into(),
-            name: "restored".into(),
-            slug: "restored".into(),
-            owner_id: new_id().into(),
-            created_at,
-        },
-    }
+    let (id, name, slug, owner_id) = match known {
+        Some(known) => {
+            let (name, slug) = (format!("{} restored", known.name), format!("{}-restored", known.slug));
+            (new_id().into(), name, slug, known.owner_id.clone())
+        }
+        None => (id.into(), "restored".into(), "restored".into(), new_id().into()),
+    };
+    WorkspaceRecord { id, name, slug, owner_id, created_at }
 }

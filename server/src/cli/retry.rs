@@ -69,14 +69,8 @@ pub async fn get(client: &Client, note: &dyn Fn(&str), path: &[&str]) -> Result<
 
 /// Returns an error's text with its innermost cause.
 fn reason(error: &CallError) -> String {
-    let mut innermost: Option<&dyn Error> = error.source();
-    while let Some(cause) = innermost.and_then(Error::source) {
-        innermost = Some(cause);
-    }
-    match innermost {
-        Some(cause) => format!("{error} ({cause})"),
-        None => error.to_string(),
-    }
+    let innermost = std::iter::successors(error.source(), |&cause| cause.source()).last();
+    innermost.map_or_else(|| error.to_string(), |cause| format!("{error} ({cause})"))
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::batch::{Batcher, RequestBatch, whereabouts};
+use super::batch::{RequestBatch, whereabouts};
 use super::client::{CallError, Client, Success};
 use super::event::PortableEvent;
+use super::output::counted;
 use super::portable::folder::FilesFolder;
 use super::portable::lines::{ExportedDefinition, ExportedProject};
 use super::progress::ProgressIndicator;
@@ -37,7 +38,7 @@ pub struct SendTally {
 
 /// The sending end of the channel from a source to the sender. The source runs in a separate thread.
 pub struct Outlet {
-    batcher: Batcher,
+    open: RequestBatch,
     parcels: mpsc::Sender<Parcel>,
 }
 
@@ -120,11 +121,8 @@ impl Outlet {
     /// Adds one event to the open batch, and passes a full batch to the sender. `line` is the number of the event's
     /// line in the source, and `read` is the number of bytes that were read from the source, for the progress bar.
     pub fn push(&mut self, event: &PortableEvent<'_>, line: u64, read: u64) -> anyhow::Result<()> {
-        let json = event.to_request()?;
-        match self.batcher.push(&json, event.project_id.as_deref(), line, read) {
-            Some(full) => self.hand_over(Parcel::Events(full)),
-            None => Ok(()),
-        }
+        let full = self.open.push(&event.to_request()?, event.project_id.as_deref(), line, read);
+        full.map_or(Ok(()), |full| self.hand_over(Parcel::Events(full)))
     }
 
     /// Passes an item to the sender, after the events of the open batch.
@@ -134,18 +132,13 @@ impl Outlet {
     }
 
     fn run(parcels: mpsc::Sender<Parcel>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let mut outlet = Self { batcher: Batcher::default(), parcels };
-        let read = source(&mut outlet);
-        let rest = outlet.finish();
-        read.and(rest)
+        let mut outlet = Self { open: RequestBatch::default(), parcels };
+        source(&mut outlet).and(outlet.finish())
     }
 
     /// Passes the events of the open batch to the sender.
     fn finish(&mut self) -> anyhow::Result<()> {
-        match self.batcher.take() {
-            Some(rest) => self.hand_over(Parcel::Events(rest)),
-            None => Ok(()),
-        }
+        self.open.take().map_or(Ok(()), |rest| self.hand_over(Parcel::Events(rest)))
     }
 
     fn hand_over(&self, parcel: Parcel) -> anyhow::Result<()> {
@@ -244,8 +237,7 @@ impl SendTally {
 
 impl fmt::Display for SendTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.appended == 1 { "" } else { "s" };
-        write!(f, "{} event{plural} ({} already there)", self.appended, self.repeated)
+        write!(f, "{} ({} already there)", counted(self.appended, "event"), self.repeated)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -26,9 +26,7 @@ impl Types {
     /// definition in the file. Otherwise keeps the definition on the server, because the type may be built in, or the
     /// definition may come from a later line of the same file. Warns if the definition that is kept differs.
     pub async fn define(&mut self, client: &Client, definition: Value, note: &dyn Fn(&str)) -> anyhow::Result<()> {
-        let Some(name) = definition.get("type_name").and_then(Value::as_str).map(str::to_owned) else {
-            bail!("/definition/type_name: required string");
-        };
+        let name = name_of(&definition).context("/definition/type_name: required string")?;
         if self.present.is_none() {
             let listed = pages::rows::<Value>(client, &["aggregate-types"], &[], Some(note)).await;
             let listed = listed.context("the types cannot be listed")?;

@@ -8,7 +8,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 
-use super::client::Client;
+use super::client::{Client, unless_refused};
 use super::portable::folder::FilesFolder;
 use super::portable::lines::ExportedWorkspace;
 use super::projects::Projects;
@@ -58,11 +58,11 @@ impl Uploads {
     ) -> anyhow::Result<bool> {
         let path = self.path(client, projects, file, note).await?;
         let id = FilePath::aggregate_id(path.as_str()).to_string();
-        match retry::get(client, note, &["aggregates", &id]).await {
-            Ok(answer) if answer.json::<ServerFile>()?.sha256 == file.sha256 => return Ok(false),
-            Ok(_) => {}
-            Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
-            Err(error) => return Err(error).context(format!("the file '{}' cannot be looked up", file.filename)),
+        let known = unless_refused(retry::get(client, note, &["aggregates", &id]).await, StatusCode::NOT_FOUND);
+        let known = known.with_context(|| format!("the file '{}' cannot be looked up", file.filename))?;
+        let known = known.map(|answer| answer.json::<ServerFile>()).transpose()?;
+        if known.is_some_and(|known| known.sha256 == file.sha256) {
+            return Ok(false);
         }
         let segments: Vec<&str> = ["files"].into_iter().chain(path.as_str().split('/')).collect();
         let request = || {
@@ -104,18 +104,16 @@ impl Uploads {
         self.workspace = Some(workspace.clone());
         let named = file.project.as_deref().map(|name| projects.id(name).unwrap_or(name).to_owned());
         // A file is in the project of the aggregate to which it is attached.
-        let project = match &file.attached_id {
-            Some(id) => match retry::get(client, note, &["aggregates", id]).await {
-                Ok(answer) => answer.json::<FileScope>()?.project_id,
-                Err(error) if error.has_status(StatusCode::NOT_FOUND) => named,
-                Err(error) => {
-                    let name = &file.filename;
-                    let about = format!("the aggregate '{id}', to which the file '{name}' is attached, cannot be read");
-                    return Err(error).context(about);
-                }
-            },
-            None => named,
+        let attached = match &file.attached_id {
+            Some(id) => {
+                let name = &file.filename;
+                let about = || format!("the aggregate '{id}', to which the file '{name}' is attached, cannot be read");
+                let found = retry::get(client, note, &["aggregates", id]).await;
+                unless_refused(found, StatusCode::NOT_FOUND).with_context(about)?
+            }
+            None => None,
         };
+        let project = attached.map_or(Ok(named), |answer| answer.json::<FileScope>().map(|scope| scope.project_id))?;
         let place =
             FileOwner { project, aggregate_type: file.attached_type.clone(), aggregate_id: file.attached_id.clone() };
         let path = FilePath::new(&workspace, &place, &file.filename);

@@ -8,13 +8,12 @@ use std::time::Duration;
 use foldwork_engine::model::value::Object;
 use foldwork_plugins::limits::CallLimits;
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::units::TimeSpan;
 
 /// Settings of plugins.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plugins {
     /// The names of the enabled plugins, in the order in which their hooks are called.
     pub enabled: Vec<String>,
@@ -23,28 +22,19 @@ pub struct Plugins {
     pub watch: bool,
     /// The limits of each call. Only the deadline is a setting, because it depends on the machine. A plugin that needs
     /// other limits declares them in its manifest.
+    #[serde(rename = "deadline", serialize_with = "deadline")]
     pub limits: CallLimits,
     /// The settings of each plugin, from the tables `[plugins.<name>]`.
+    #[serde(flatten)]
     pub settings: BTreeMap<String, Object>,
 }
 
-// `Serialize` and `Deserialize` are not derived, because the plugins' tables are on the same level as the common
-// settings.
-
-impl Serialize for Plugins {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("enabled", &self.enabled)?;
-        map.serialize_entry("folder", &self.folder)?;
-        map.serialize_entry("watch", &self.watch)?;
-        map.serialize_entry("deadline", &TimeSpan(Duration::from_millis(self.limits.deadline_ms)))?;
-        for (name, settings) in &self.settings {
-            map.serialize_entry(name, settings)?;
-        }
-        map.end()
-    }
+/// Writes the setting of the limits: the deadline.
+fn deadline<S: Serializer>(limits: &CallLimits, serializer: S) -> Result<S::Ok, S::Error> {
+    TimeSpan(Duration::from_millis(limits.deadline_ms)).serialize(serializer)
 }
 
+// `Deserialize` is not derived, so that the error for a plugin's table names the table.
 impl<'de> Deserialize<'de> for Plugins {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Plugins, D::Error> {
         deserializer.deserialize_map(Section)

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::shown_effect::ShownEffect;
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::OneOf;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "act_on_task",
     title: "Act on a task",
     description: "Performs a person's action on a task of the mailbox: `approve` accepts the output and carries out \
@@ -33,7 +33,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     task_id: String,
     action: OneOf<Action>,
     /// The comment of `approve`, `edit` and `retry`, the reason of `reject` and `defer`, or the message of
@@ -63,7 +63,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
@@ -71,10 +71,6 @@ struct Output {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     appended: Vec<ShownEffect>,
-}
-
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: false }, act_on_task)
 }
 
 impl Arguments {
@@ -101,7 +97,7 @@ impl Arguments {
     }
 }
 
-async fn act_on_task(writer: Writer, mut arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn act_on_task(writer: Writer, mut arguments: Arguments, call: ToolCall) -> Result<Output> {
     arguments.modifications = arguments.modifications.map(|fields| call.exact("modifications", fields));
     let expected = arguments.expected_version.map(StreamExpectation::at).unwrap_or_default();
     arguments.check_meant()?;

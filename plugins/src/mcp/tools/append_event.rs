@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::presentation::ShownEvent;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "append_event",
     title: "Append an event",
     description: "Appends one event to an aggregate. The first event of an id creates the aggregate. The event type \
@@ -22,7 +22,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
     aggregate_id: String,
     /// The type of a new aggregate. Not needed for an existing aggregate.
@@ -47,17 +47,13 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     event: ShownEvent,
     /// Whether an earlier call has already appended the event.
     repeated: bool,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::writing(&WORDS, ToolEffect { destructive: false, idempotent: false }, append_event)
-}
-
-async fn append_event(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn append_event(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let new = NewEvent {
         aggregate_id: arguments.aggregate_id,
         aggregate_type: arguments.aggregate_type.unwrap_or_default(),

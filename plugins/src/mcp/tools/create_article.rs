@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::presentation::ShownArticle;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "create_article",
     title: "Create an article",
     description: "Creates an article as a draft, with a body in Markdown. Readers see it only after \
@@ -20,7 +20,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     title: String,
     /// The text of the article, in Markdown.
     body: Option<String>,
@@ -34,17 +34,13 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     article: ShownArticle,
     /// Whether an earlier call has already created the article.
     repeated: bool,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::writing(&WORDS, ToolEffect { destructive: false, idempotent: false }, create_article)
-}
-
-async fn create_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+pub(super) async fn create_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let user_id = writer.caller().user_id();
     let request = arguments.idempotency_key.as_deref().map(|key| request_id(user_id, key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;

@@ -9,9 +9,10 @@ use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use super::shown::shown;
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "get_aggregate",
     title: "Get an aggregate",
     description: "Returns one aggregate by its id: the state that its events fold to, now or at an earlier version or \
@@ -20,7 +21,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     aggregate_id: String,
     /// The version of the state to return: the state after the event with this version.
     #[schemars(range(min = 1))]
@@ -30,31 +31,29 @@ struct Arguments {
     at: Option<String>,
 }
 
-/// An aggregate with its state.
-#[derive(Serialize, JsonSchema)]
-pub struct ShownAggregate {
-    aggregate_id: String,
-    aggregate_type: String,
-    project_id: Option<String>,
-    /// The version of the last event that the state is folded from.
-    version: u64,
-    created_at: String,
-    last_event_at: String,
-    /// The traits of the aggregate's type.
-    traits: Vec<String>,
-    /// The aggregate's fields.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    state: Object,
-    /// The facts that plugins derived from the aggregate, by plugin.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    facts: Object,
+shown! {
+    /// An aggregate with its state.
+    #[derive(Serialize, JsonSchema)]
+    pub struct ShownAggregate from (aggregate, definition): (&Aggregate, &Definition) {
+        aggregate_id: String = aggregate.id.to_string(),
+        aggregate_type: String = aggregate.aggregate_type.to_string(),
+        project_id: Option<String> = aggregate.project_id.as_deref().map(str::to_owned),
+        /// The version of the last event that the state is folded from.
+        version: u64 = aggregate.version,
+        created_at: String = format_date(aggregate.created_at),
+        last_event_at: String = format_date(aggregate.last_event_at),
+        /// The traits of the aggregate's type.
+        traits: Vec<String> = definition.traits.iter().map(|name| name.to_string()).collect(),
+        /// The aggregate's fields.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+        state: Object = (*aggregate.state).clone(),
+        /// The facts that plugins derived from the aggregate, by plugin.
+        #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+        facts: Object = (*aggregate.facts).clone(),
+    }
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, get_aggregate)
-}
-
-async fn get_aggregate(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<ShownAggregate> {
+pub(super) async fn get_aggregate(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<ShownAggregate> {
     let moment = match (arguments.version, arguments.at) {
         (None, None) => StateMoment::Now,
         (Some(version), None) => StateMoment::Version(version),
@@ -64,20 +63,5 @@ async fn get_aggregate(reader: Reader, arguments: Arguments, _call: ToolCall) ->
         (Some(_), Some(_)) => return Err(Error::invalid_at("/at", "expected either `version` or `at`, not both")),
     };
     let (aggregate, definition) = reader.aggregate(&arguments.aggregate_id, moment).await?;
-    Ok(shown(&aggregate, &definition))
-}
-
-/// Converts an aggregate to the form in which models receive it.
-pub(in crate::mcp) fn shown(aggregate: &Aggregate, definition: &Definition) -> ShownAggregate {
-    ShownAggregate {
-        aggregate_id: aggregate.id.to_string(),
-        aggregate_type: aggregate.aggregate_type.to_string(),
-        project_id: aggregate.project_id.as_deref().map(str::to_owned),
-        version: aggregate.version,
-        created_at: format_date(aggregate.created_at),
-        last_event_at: format_date(aggregate.last_event_at),
-        traits: definition.traits.iter().map(|name| name.to_string()).collect(),
-        state: (*aggregate.state).clone(),
-        facts: (*aggregate.facts).clone(),
-    }
+    Ok(ShownAggregate::from((&*aggregate, &*definition)))
 }

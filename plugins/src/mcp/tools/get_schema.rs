@@ -10,9 +10,9 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "get_schema",
     title: "Get the schema",
     description: "Lists the aggregate types. With `aggregate_type`, returns the traits, fields and events of that \
@@ -21,13 +21,13 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The type to describe. By default, all types are listed.
     aggregate_type: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// All types without details, or only the type `aggregate_type` with its fields and events.
     types: Vec<ShownType>,
 }
@@ -58,11 +58,7 @@ struct ShownEventType {
     seen: Option<Object>,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, get_schema)
-}
-
-async fn get_schema(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+pub(super) async fn get_schema(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let types = match arguments.aggregate_type {
         Some(name) => vec![shown(&reader.schema(&name).await?)],
         None => reader.list_types().await?.iter().map(|definition| named(definition)).collect(),

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shown_effect::ShownEffect;
 use super::shown_task::ShownWhole;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "get_task",
     title: "Get a task",
     description: "Returns a task of the mailbox with its messages, every version of its output (artifacts) and its \
@@ -18,14 +18,14 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     task_id: String,
     /// Whether to include the timeline, which may be long.
     timeline: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
@@ -38,11 +38,7 @@ struct Output {
     would_refuse: Option<String>,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, get_task)
-}
-
-async fn get_task(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+pub(super) async fn get_task(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let task = reader.task(&arguments.task_id).await?;
     // The timeline repeats data of other fields, so the result omits the timeline by default.
     let with_timeline = arguments.timeline.unwrap_or(false);

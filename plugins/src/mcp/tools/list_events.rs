@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::presentation::ShownEvent;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
 /// The number of events if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 50;
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "list_events",
     title: "List events",
     description: "Lists events, oldest first: those of the whole workspace, or with `aggregate_id` those of one \
@@ -23,7 +23,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The id of the aggregate whose history is listed. By default, the events of the whole workspace are listed.
     aggregate_id: Option<String>,
     /// The aggregate type whose events are listed. Not allowed with `aggregate_id`.
@@ -41,17 +41,13 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     events: Vec<ShownEvent>,
     /// The value of `after` for the next call. Null if there are no more events.
     next_after: Option<u64>,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, list_events)
-}
-
-async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     // An event takes more bytes as text than in memory, so only half of the limit is used. The result contains at least
     // one event.
     let limit = EventLimit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.response_bytes / 2 };

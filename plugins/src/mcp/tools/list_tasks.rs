@@ -9,12 +9,12 @@ use strum::VariantArray;
 
 use super::shown_task::ShownTask;
 use crate::mcp::closed_sets::{OneOf, WantedTasks};
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
 /// The number of tasks if the call has no `limit`.
 const DEFAULT_LIMIT: usize = 20;
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "list_tasks",
     title: "List tasks",
     description: "Lists the tasks of the mailbox, newest first: work for agents and people, with the assignee and the \
@@ -23,7 +23,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The status of the tasks to list. The default is `open`. `review` tasks wait for a person's decision on the
     /// output. `input_required` tasks wait for an answer to an agent's question.
     status: Option<OneOf<WantedTasks>>,
@@ -41,7 +41,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// The tasks, each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions,
     /// source, …`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
@@ -50,11 +50,7 @@ struct Output {
     next_cursor: Option<u64>,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, list_tasks)
-}
-
-async fn list_tasks(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn list_tasks(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let filter = TaskFilter {
         statuses: statuses(arguments.status.map_or(WantedTasks::Open, |status| status.0)),
         assignee_id: arguments.assignee_id,

@@ -1,4 +1,4 @@
-//! The built-in tools. Each tool has its own file.
+//! The built-in tools. Each tool has its own file, with its texts, its arguments and its function.
 
 mod act_on_task;
 mod append_event;
@@ -18,23 +18,32 @@ mod shown;
 mod shown_effect;
 pub(super) mod shown_task;
 
-use super::tool::BuiltinTool;
+use super::tool::{BuiltinTool, ToolEffect};
+
+/// The effect of a tool that only adds data.
+const ADDS: ToolEffect = ToolEffect { destructive: false, idempotent: false };
+/// The effect of a tool that may replace or remove data.
+const REPLACES: ToolEffect = ToolEffect { destructive: true, idempotent: false };
+/// The effect of a tool that may replace data, and that has no further effect when the call is repeated.
+const SETS: ToolEffect = ToolEffect { destructive: true, idempotent: true };
 
 /// Returns the built-in tools: first the tools that only read, then the tools that write.
 pub(super) fn all() -> Vec<BuiltinTool> {
     vec![
-        search::tool(),
-        query::tool(),
-        get_aggregate::tool(),
-        list_events::tool(),
-        get_schema::tool(),
-        list_tasks::tool(),
-        get_task::tool(),
-        act_on_task::tool(),
-        append_event::tool(),
-        create_article::tool(),
-        publish_article::tool(),
-        upload_file_link::tool(),
+        BuiltinTool::reading(&search::WORDS, search::search),
+        BuiltinTool::reading(&query::WORDS, query::query),
+        BuiltinTool::reading(&get_aggregate::WORDS, get_aggregate::get_aggregate),
+        BuiltinTool::reading(&list_events::WORDS, list_events::list_events),
+        BuiltinTool::reading(&get_schema::WORDS, get_schema::get_schema),
+        BuiltinTool::reading(&list_tasks::WORDS, list_tasks::list_tasks),
+        BuiltinTool::reading(&get_task::WORDS, get_task::get_task),
+        BuiltinTool::writing(&act_on_task::WORDS, REPLACES, act_on_task::act_on_task),
+        BuiltinTool::writing(&append_event::WORDS, ADDS, append_event::append_event),
+        BuiltinTool::writing(&create_article::WORDS, ADDS, create_article::create_article),
+        // Publishing replaces the revision that was published before.
+        BuiltinTool::writing(&publish_article::WORDS, SETS, publish_article::publish_article),
+        // An upload to the link replaces a file that is already at the path.
+        BuiltinTool::writing(&upload_file_link::WORDS, REPLACES, upload_file_link::upload_file_link),
     ]
 }
 

@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::presentation::ShownArticle;
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "publish_article",
     title: "Publish an article",
     description: "Publishes the current revision of an article. Readers see this revision until another one is \
@@ -18,7 +18,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The article's id.
     aggregate_id: String,
     /// The version that the article must have. If the article has another version, the call fails with
@@ -28,16 +28,11 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     article: ShownArticle,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    // Publishing replaces the revision that was published before, so the tool is destructive.
-    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: true }, publish_article)
-}
-
-async fn publish_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+pub(super) async fn publish_article(writer: Writer, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let expected = arguments.expected_version.map(StreamExpectation::at).unwrap_or_default();
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
     Ok(Output { article: ShownArticle::from(ArticleView::from(&*article)) })

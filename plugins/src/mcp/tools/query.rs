@@ -9,12 +9,12 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
 /// The number of rows if the call has no `limit`.
 const DEFAULT_LIMIT: u32 = 100;
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "query",
     title: "Query",
     description: "Runs a pipeline in MongoDB's aggregation language over the workspace. Rows are events until the \
@@ -31,7 +31,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The stages of the pipeline. Each stage is an object with one operator.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pipeline: Value,
@@ -43,7 +43,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     rows: Vec<Value>,
     /// The number of rows in this result.
@@ -58,11 +58,7 @@ struct Output {
     explain: Option<Value>,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, query)
-}
-
-async fn query(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn query(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let mut query = Query::new(arguments.pipeline);
     query.explain = arguments.explain.unwrap_or(false);
     query.page = Some(PageRequest { limit: Some(arguments.limit.unwrap_or(DEFAULT_LIMIT)), after: None });

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::shown::shown;
 use crate::mcp::closed_sets::{MatchKind, OneOf};
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "search",
     title: "Search",
     description: "Finds aggregates (articles, projects, anything with a label) by words of their labels and texts, \
@@ -20,7 +20,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The words to search for in labels and texts.
     query: String,
     /// The type of aggregates to search for. By default, all types except tasks are searched.
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// The results, best first.
     results: Vec<FoundAggregate>,
     /// Reasons why results may be missing, for example changes that are not indexed yet.
@@ -57,11 +57,7 @@ shown! {
     }
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    BuiltinTool::reading(&WORDS, search)
-}
-
-async fn search(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
+pub(super) async fn search(reader: Reader, arguments: Arguments, _call: ToolCall) -> Result<Output> {
     let Arguments { query, aggregate_type, project_id, limit } = arguments;
     let found = reader.search(SearchRequest { query, aggregate_type, project: project_id, limit }).await?;
     Ok(Output { results: found.results.into_iter().map(FoundAggregate::from).collect(), warnings: found.warnings })

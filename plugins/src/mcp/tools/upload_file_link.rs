@@ -7,9 +7,9 @@ use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{BuiltinTool, ToolCall, ToolEffect, ToolWords};
+use crate::mcp::tool::{ToolCall, ToolWords};
 
-const WORDS: ToolWords = ToolWords {
+pub(super) const WORDS: ToolWords = ToolWords {
     name: "upload_file_link",
     title: "Get a link to upload a file",
     description: "Returns a URL for uploading one file: send its bytes unchanged with HTTP PUT, as in `curl -T FILE \
@@ -20,7 +20,7 @@ const WORDS: ToolWords = ToolWords {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The name of the file, such as `report.pdf`. The name must not contain slashes.
     filename: String,
     /// The media type of the file, such as `application/pdf`. Derived from the filename by default.
@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Output {
+pub(super) struct Output {
     /// The URL to which the file's bytes are sent.
     url: String,
     /// The HTTP method of the upload: `PUT`.
@@ -50,12 +50,7 @@ struct Output {
     expires_at: String,
 }
 
-pub(super) fn tool() -> BuiltinTool {
-    // An upload to the link replaces a file that is already at the path, so the tool is destructive.
-    BuiltinTool::writing(&WORDS, ToolEffect { destructive: true, idempotent: false }, upload_file_link)
-}
-
-async fn upload_file_link(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
+pub(super) async fn upload_file_link(writer: Writer, arguments: Arguments, call: ToolCall) -> Result<Output> {
     let Arguments { filename, mime_type: given, max_bytes, aggregate_id, aggregate_type, project_id } = arguments;
     if let (Some(requested), Some(limit)) = (max_bytes, call.upload_bytes.filter(|limit| max_bytes > Some(*limit))) {
         return Err(Error::invalid_at(

@@ -82,7 +82,7 @@ pub(super) fn has_suffix(path: &str) -> bool {
     last(path).rsplit_once('.').is_some_and(|(_, suffix)| is_suffix(suffix))
 }
 
-fn last(path: &str) -> &str {
+pub(super) fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, last)| last)
 }
 

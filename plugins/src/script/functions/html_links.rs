@@ -74,12 +74,9 @@ fn target<'a>(attributes: &'a str, names: &[&str]) -> Option<&'a str> {
 /// value without quotes ends before white space, `>` or `<`. Returns `None` if the value has no end.
 fn value(text: &str) -> Option<(&str, &str)> {
     let is_end = |character: char| character.is_whitespace() || matches!(character, '>' | '<');
-    match text.strip_prefix('"') {
-        Some(quoted) => quoted.split_once('"'),
-        None => match text.strip_prefix('\'') {
-            Some(quoted) => quoted.split_once('\''),
-            None => Some(text.split_at(text.find(is_end)?)),
-        },
+    match text.strip_prefix(['"', '\'']) {
+        Some(quoted) => quoted.split_once(text.chars().next()?),
+        None => Some(text.split_at(text.find(is_end)?)),
     }
 }
 

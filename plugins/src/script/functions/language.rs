@@ -78,7 +78,7 @@ const TWO_LETTERS: [(&str, &str); 68] = [
 
 /// Returns the code of the text's language. Returns an empty text if the beginning of the text is not conclusive.
 pub(super) fn guess(text: &str) -> &'static str {
-    let end = (0..=text.len().min(SAMPLE)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = text.floor_char_boundary(SAMPLE);
     let Some(info) = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable) else { return "" };
     let code = info.lang().code();
     TWO_LETTERS.iter().find(|(three, _)| *three == code).map_or(code, |(_, two)| two)

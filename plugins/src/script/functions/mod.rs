@@ -25,6 +25,7 @@ use rhai::Engine;
 
 pub(super) use json::to_json;
 pub(super) use log::capture;
+pub(super) use registration::{Refused, thrown, too_large};
 
 /// Registers all host functions for a plugin.
 pub(super) fn register(engine: &mut Engine, plugin: &str) {

@@ -6,7 +6,7 @@
 use foldwork_engine::model::page::{is_index, is_markdown, stem};
 use percent_encoding::percent_decode_str;
 
-use super::file_names::{has_suffix, is_file};
+use super::file_names::{has_suffix, is_file, last};
 use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 
 /// The maximum length of a link and of a reference, in bytes.
@@ -111,15 +111,11 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
 
 /// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
 /// valid. A link to a Markdown file must lead to a page. Any other link may lead to a file if `is_file` is set.
-fn link(text: &str, path: &str, is_file: bool, mut references: Vec<String>) -> Option<PageLink> {
-    references.retain(|reference| !reference.is_empty() && reference.len() <= MAX_BYTES);
-    let mut index = 0;
-    while index < references.len() {
-        let (before, rest) = references.split_at(index);
-        if rest.first().is_some_and(|reference| before.contains(reference)) {
-            references.remove(index);
-        } else {
-            index += 1;
+fn link(text: &str, path: &str, is_file: bool, given: Vec<String>) -> Option<PageLink> {
+    let mut references = Vec::with_capacity(given.len());
+    for reference in given {
+        if !reference.is_empty() && reference.len() <= MAX_BYTES && !references.contains(&reference) {
+            references.push(reference);
         }
     }
     if path.is_empty() || text.len() > MAX_BYTES || references.is_empty() {
@@ -222,10 +218,6 @@ fn is_readme(file: &str) -> bool {
 
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
-}
-
-fn last(path: &str) -> &str {
-    path.rsplit_once('/').map_or(path, |(_, last)| last)
 }
 
 fn with_suffix(name: &str) -> String {

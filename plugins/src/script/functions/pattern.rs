@@ -285,9 +285,6 @@ fn too_expensive() -> Refused {
 /// Finds the innermost source of an error, and returns the last line of the source's message. This line describes the
 /// error.
 fn reason(error: &dyn std::error::Error) -> String {
-    let mut error = error;
-    while let Some(source) = error.source() {
-        error = source;
-    }
-    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    let innermost = std::iter::successors(Some(error), |&error| error.source()).last().unwrap_or(error);
+    innermost.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }

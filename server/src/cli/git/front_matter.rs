@@ -32,13 +32,9 @@ impl FrontMatter {
     pub fn split<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> (Self, &'a str) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut found = Vec::new();
-        let split = match block::find(text, &mut found) {
-            Some(block) => match entries(&block, &mut found) {
-                Some(entries) => (Self::new(entries, &mut found), block.body),
-                None => (Self::default(), text),
-            },
-            None => (Self::default(), text),
-        };
+        let split = block::find(text, &mut found)
+            .and_then(|block| Some((Self::new(entries(&block, &mut found)?, &mut found), block.body)))
+            .unwrap_or_else(|| (Self::default(), text));
         if found.len() > MAX_WARNINGS {
             let more = found.len() - MAX_WARNINGS + 1;
             found.truncate(MAX_WARNINGS);

@@ -238,13 +238,10 @@ impl Import<'_> {
         sender: &mut BatchSender<'_>,
         only_compare: bool,
     ) -> anyhow::Result<Summary> {
-        let (base, towards) = loaded.record.commits();
         let reading = SourceReader {
             place: self.place.clone(),
             project: loaded.project,
             held: loaded.held,
-            base,
-            towards,
             progress: loaded.record.progress,
             globs: self.globs.clone(),
             is_everything: self.options.paths.is_empty(),

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use git2::Oid;
 use serde_json::{Map, Value};
 
 use super::outbox::{ImportBatch, ImportProgress};
@@ -28,13 +27,10 @@ impl Model {
     /// Imports a source. With `stop`, the import is interrupted after this number of batches. Returns the events and
     /// the outcome.
     pub fn import(&mut self, place: &SourcePlace, stop: Option<usize>) -> (Vec<Value>, Option<Summary>) {
-        let commit = |id: &str| Oid::from_str(id).ok();
         let reading = SourceReader {
             place: place.clone(),
             project: "notes".to_owned(),
             held: self.held(),
-            base: commit(&self.progress.commit),
-            towards: commit(&self.progress.towards),
             progress: self.progress.clone(),
             globs: glob_set(&[]).expect("valid globs"),
             is_everything: true,

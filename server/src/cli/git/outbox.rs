@@ -29,7 +29,9 @@ pub struct ImportProgress {
     pub at: Option<Timestamp>,
 }
 
-/// Collects the events of an import in the open batch, and passes full batches to their recipient.
+/// Collects the events of an import in the open batch, and passes full batches to their recipient. The default outbox
+/// is closed: it sends no events.
+#[derive(Default)]
 pub struct Outbox<'a> {
     /// The slug of the project.
     pub project: String,
@@ -51,14 +53,7 @@ impl<'a> Outbox<'a> {
         progress: ImportProgress,
         put: &'a mut dyn FnMut(ImportBatch) -> anyhow::Result<()>,
     ) -> Self {
-        let (moment, open, bytes, read, pushed) = Default::default();
-        Self { project: project.to_owned(), moment, open, bytes, progress, read, pushed, put: Some(put) }
-    }
-
-    /// Returns an outbox that sends no events.
-    pub fn closed() -> Self {
-        let (project, moment, open, bytes, progress, read, pushed) = Default::default();
-        Self { project, moment, open, bytes, progress, read, pushed, put: None }
+        Self { project: project.to_owned(), progress, put: Some(put), ..Self::default() }
     }
 
     pub fn is_closed(&self) -> bool {
@@ -118,9 +113,6 @@ impl<'a> Outbox<'a> {
     fn flush(&mut self) -> anyhow::Result<()> {
         self.bytes = 0;
         let batch = std::mem::take(&mut self.open);
-        match &mut self.put {
-            Some(put) => put(batch),
-            None => Ok(()),
-        }
+        self.put.as_mut().map_or(Ok(()), |put| put(batch))
     }
 }

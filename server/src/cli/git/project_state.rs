@@ -12,7 +12,7 @@ use super::record::{self, Record, Row};
 use super::source::SourceIdentity;
 use super::state::ArticleState;
 use super::walk::{Article, ProjectArticles};
-use crate::cli::client::{CallError, Client};
+use crate::cli::client::{CallError, Client, unless_refused};
 use crate::cli::pages::{self, ListPage};
 use crate::cli::projects::Projects;
 
@@ -147,11 +147,10 @@ impl WorkspaceReader<'_> {
     /// Returns the records of the workspace, and whether their type is defined.
     async fn records(&self) -> anyhow::Result<(Vec<Row>, bool)> {
         let query = [("limit", "200"), ("type", record::TYPE)];
-        match pages::rows(self.client, &["aggregates"], &query, Some(self.note)).await {
-            // The server rejects a list of an unknown type.
-            Err(error) if error.has_status(StatusCode::BAD_REQUEST) => Ok((Vec::new(), false)),
-            rows => Ok((rows?, true)),
-        }
+        let rows = pages::rows(self.client, &["aggregates"], &query, Some(self.note)).await;
+        // The server rejects a list of an unknown type.
+        let rows = unless_refused(rows, StatusCode::BAD_REQUEST)?;
+        Ok(rows.map_or_else(|| (Vec::new(), false), |rows| (rows, true)))
     }
 
     async fn held(&self, record: &mut Record, project: &str, records: &[&Row]) -> anyhow::Result<ProjectArticles> {

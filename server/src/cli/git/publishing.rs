@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::article;
-use crate::cli::client::Client;
+use crate::cli::client::{Client, unless_refused};
 use crate::cli::pages::QueryResults;
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
@@ -31,15 +31,10 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
         for row in &page.results {
             let id = row.get("_id").and_then(Value::as_str).unwrap_or_default();
             if let Some(act) = act(row) {
-                let request = || match act {
-                    "publish" => client.request(Method::POST, &["articles", id, "publish"]),
-                    _ => client.request(Method::POST, &["articles", id, "unpublish"]),
-                };
-                match retry::call(client, note, request).await {
-                    // The article was deleted after the query.
-                    Err(error) if error.has_status(StatusCode::NOT_FOUND) => {}
-                    done => drop(done.with_context(|| format!("cannot {act} the article '{id}'"))?),
-                }
+                let request = || client.request(Method::POST, &["articles", id, act]);
+                // An article that was deleted after the query is not found.
+                let done = unless_refused(retry::call(client, note, request).await, StatusCode::NOT_FOUND);
+                done.with_context(|| format!("cannot {act} the article '{id}'"))?;
             }
             id.clone_into(&mut last);
         }

@@ -4,7 +4,6 @@
 
 use std::path::Path;
 
-use git2::Oid;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -129,12 +128,6 @@ impl Record {
             number = number.saturating_add(1);
         }
         Self { id: id_of(&seed), seed, identity: source.clone(), ..Self::default() }
-    }
-
-    /// Returns the last commit whose changes have all been appended, and the commit of which only some changes have
-    /// been appended. Each may be missing.
-    pub fn commits(&self) -> (Option<Oid>, Option<Oid>) {
-        (Oid::from_str(&self.progress.commit).ok(), Oid::from_str(&self.progress.towards).ok())
     }
 
     /// Returns the record's event for a batch. `added` are the ids of the articles that the batch adds to the import.

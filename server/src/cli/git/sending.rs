@@ -10,7 +10,7 @@ use super::events::PreparedEvent;
 use super::outbox::{ImportBatch, ImportProgress};
 use super::record::{self, Record};
 use super::report::place;
-use crate::cli::client::{CallError, Client, ErrorReply};
+use crate::cli::client::{CallError, Client, ErrorReply, unless_refused};
 use crate::cli::output::counted;
 use crate::cli::progress::ProgressIndicator;
 use crate::cli::projects::Projects;
@@ -143,11 +143,8 @@ impl BatchSender<'_> {
         if !self.is_type_defined {
             let definition = record::definition();
             let request = || self.client.request(Method::POST, &["aggregates", "define"]).json(&definition);
-            match retry::call(self.client, note, request).await {
-                // Another import has defined the type.
-                Err(error) if error.has_status(StatusCode::CONFLICT) => {}
-                defined => drop(defined?),
-            }
+            // In a conflict, another import has defined the type.
+            unless_refused(retry::call(self.client, note, request).await, StatusCode::CONFLICT)?;
             self.is_type_defined = true;
         }
         Ok(())

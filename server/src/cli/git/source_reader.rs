@@ -35,10 +35,6 @@ pub struct SourceReader {
     pub place: SourcePlace,
     pub project: String,
     pub held: ProjectArticles,
-    /// The last commit whose changes have all been appended.
-    pub base: Option<Oid>,
-    /// The commit of which only some changes have been appended.
-    pub towards: Option<Oid>,
     pub progress: ImportProgress,
     pub globs: GlobSet,
     /// Whether the import selects every file, because the user gave no globs.
@@ -126,22 +122,24 @@ impl SourceReader {
 
     /// Returns the commits to follow. `line` is HEAD with its first parents, oldest first.
     fn route(&self, source: &FileSource, line: &[Oid]) -> CommitRoute {
+        let commit = |id: &str| Oid::from_str(id).ok();
+        let (base, towards) = (commit(&self.progress.commit), commit(&self.progress.towards));
         let Some(&head) = line.last().filter(|_| !self.only_compare) else { return CommitRoute::default() };
         let after = |place: usize| -> Vec<(Option<Oid>, Oid)> {
             let next = line.get(place + 1..).unwrap_or_default();
             line.get(place..).unwrap_or_default().iter().copied().map(Some).zip(next.iter().copied()).collect()
         };
         let place = |commit: Option<Oid>| line.iter().position(|id| Some(*id) == commit);
-        if let Some(place) = place(self.towards) {
-            return CommitRoute { partial: self.towards, commits: after(place), is_one_step: false };
+        if let Some(place) = place(towards) {
+            return CommitRoute { partial: towards, commits: after(place), is_one_step: false };
         }
-        if let Some(place) = place(self.base) {
+        if let Some(place) = place(base) {
             // The comparison with the base first reverts the changes of a commit that is no longer part of the history.
-            let partial = self.base.filter(|_| self.towards.is_some());
+            let partial = base.filter(|_| towards.is_some());
             return CommitRoute { partial, commits: after(place), is_one_step: false };
         }
         let is_known = |commit: &Oid| source.has_commit(&commit.to_string());
-        match self.base.or(self.towards) {
+        match base.or(towards) {
             Some(base) if is_known(&base) => {
                 CommitRoute { partial: None, commits: vec![(Some(base), head)], is_one_step: true }
             }
@@ -167,7 +165,7 @@ impl SourceReader {
         let mut walk =
             HistoryWalk::new(source, self.held.clone(), &self.globs, HashSet::new(), ImportWarnings::new(&quiet));
         let mut times = Times { last: None, now: self.now };
-        self.follow(&mut walk, route, &mut times, &mut Outbox::closed())?;
+        self.follow(&mut walk, route, &mut times, &mut Outbox::default())?;
         Ok(walk.chosen)
     }
 

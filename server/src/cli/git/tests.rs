@@ -85,13 +85,10 @@ impl Scratch {
     /// Returns the events of an import into a project with these articles, and the outcome.
     pub fn read(&self, paths: &[&str], progress: ImportProgress, held: ProjectArticles) -> (Vec<Value>, Summary) {
         let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
-        let commit = |id: &str| Oid::from_str(id).ok();
         let reading = SourceReader {
             place: SourcePlace::Git(self.folder.clone()),
             project: "notes".to_owned(),
             held: ProjectArticles { seed: "root".to_owned(), ..held },
-            base: commit(&progress.commit),
-            towards: commit(&progress.towards),
             progress,
             globs: glob_set(&paths).expect("valid globs"),
             is_everything: paths.is_empty(),

@@ -86,14 +86,6 @@ impl Article {
     }
 }
 
-/// A file that exists after a step, with its article and its content before the step.
-struct SurvivingFile {
-    article: Article,
-    path: String,
-    blob: Oid,
-    before: Option<Oid>,
-}
-
 impl<'a> HistoryWalk<'a> {
     pub fn new(
         source: FileSource,
@@ -129,9 +121,7 @@ impl<'a> HistoryWalk<'a> {
         for mut article in articles {
             article.number = walk.admit(&article.id, article.slug());
             article.is_chosen = true;
-            if let Some(second) = walk.live.insert(article.path.clone(), article) {
-                walk.spare.push(second);
-            }
+            walk.keep(article);
         }
         walk
     }
@@ -159,14 +149,14 @@ impl<'a> HistoryWalk<'a> {
         mut origin: impl FnMut(&FileSource, &str) -> anyhow::Result<Birth>,
         outbox: &mut Outbox<'_>,
     ) -> anyhow::Result<()> {
+        // `kept` has the files that exist after the step, each with its article, its path, its blob, and its blob
+        // before the step if that is known.
         let (mut removed, mut kept, mut born) = (Vec::new(), Vec::new(), Vec::new());
         for TreeChange { before, after } in steps {
             let article = before.and_then(|(path, blob)| Some((self.live.remove(&path)?, blob)));
             match (article, after) {
                 (Some((article, _)), None) => removed.push(article),
-                (Some((article, blob)), Some((path, after))) => {
-                    kept.push(SurvivingFile { article, path, blob: after, before: Some(blob) });
-                }
+                (Some((article, before)), Some((path, after))) => kept.push((article, path, after, Some(before))),
                 (None, Some(after)) => born.push(after),
                 (None, None) => {}
             }
@@ -174,7 +164,7 @@ impl<'a> HistoryWalk<'a> {
         let mut created = Vec::new();
         for (path, blob) in born {
             if let Some(article) = self.live.remove(&path) {
-                kept.push(SurvivingFile { article, path, blob, before: None });
+                kept.push((article, path, blob, None));
                 continue;
             }
             let birth = origin(&self.source, &path)?;
@@ -184,16 +174,14 @@ impl<'a> HistoryWalk<'a> {
             let place = removed.iter().position(|gone: &Article| gone.id == id);
             let place = place.or_else(|| removed.iter().position(|gone| gone.path == birth.path && gone.path != path));
             match place {
-                Some(place) => {
-                    kept.push(SurvivingFile { article: removed.swap_remove(place), path, blob, before: None })
-                }
+                Some(place) => kept.push((removed.swap_remove(place), path, blob, None)),
                 None => created.push((path, blob, birth)),
             }
         }
         for article in removed {
             self.remove(article, outbox)?;
         }
-        for SurvivingFile { article, path, blob, before } in kept {
+        for (article, path, blob, before) in kept {
             self.write(article, path, blob, before, outbox)?;
         }
         for (path, blob, birth) in created {

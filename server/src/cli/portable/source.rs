@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use anyhow::Context;
 use foldwork_engine::workspace::offline::DefinitionVersion;
 use futures_util::TryStreamExt;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::folder::FilesFolder;
 use super::lines::{ExportedDefinition, ExportedProject, ExportedWorkspace};
 use super::store::OpenStore;
-use crate::cli::client::Client;
+use crate::cli::client::{Client, unless_refused};
 use crate::cli::export::ExportSelection;
 use crate::cli::pages;
 use crate::cli::projects::Projects;
@@ -164,16 +164,13 @@ impl ExportSource<'_> {
                 None => return Ok(false),
             },
             Self::Server(client, note) => {
-                let link: Value = match retry::get(client, note, &["files", path]).await {
-                    Ok(link) => link.json()?,
-                    Err(error) if error.has_status(reqwest::StatusCode::NOT_FOUND) => return Ok(false),
-                    Err(error) => return Err(error).with_context(|| format!("the file '{path}' cannot be read")),
-                };
+                let unread = || format!("the file '{path}' cannot be read");
+                let link = unless_refused(retry::get(client, note, &["files", path]).await, StatusCode::NOT_FOUND);
+                let Some(link) = link.with_context(unread)? else { return Ok(false) };
+                let link: Value = link.json()?;
                 let url = link.get("url").and_then(Value::as_str).unwrap_or_default();
-                let response = match client.download(url).await {
-                    Err(error) if error.has_status(reqwest::StatusCode::NOT_FOUND) => return Ok(false),
-                    other => other.with_context(|| format!("the file '{path}' cannot be read"))?,
-                };
+                let response = unless_refused(client.download(url).await, StatusCode::NOT_FOUND);
+                let Some(response) = response.with_context(unread)? else { return Ok(false) };
                 let bytes = Box::pin(response.bytes_stream().map_err(std::io::Error::other));
                 // If the hash differs, a later event has replaced the file.
                 folder.store(sha256, *size, bytes).await.map(|is_same| (is_same, false))

@@ -77,8 +77,7 @@ fn find_object<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'
             Some(Block { format: FrontMatterFormat::Json, text: object, first_line: 1, body, is_ambiguous: false })
         }
         Err(fault) => {
-            let reason = format!("the front matter is not valid JSON and stays in the body: {}", fault.reason);
-            warnings.push(Warning { line: fault.line, reason });
+            warnings.push(fault);
             None
         }
     }

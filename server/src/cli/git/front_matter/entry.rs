@@ -11,12 +11,19 @@ pub const MAX_VALUES: usize = 10_000;
 /// refers to.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// A warning about a part of a file that is not imported as it is written.
+/// A warning about a part of a file that is not imported as it is written. It is also the error for a text that is not
+/// valid.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The number of the line in the file, from 1.
     pub line: usize,
     pub reason: String,
+}
+
+impl Warning {
+    pub fn new(line: usize, reason: impl Into<String>) -> Self {
+        Self { line, reason: reason.into() }
+    }
 }
 
 /// The text of front matter, with its format and its place in the file.
@@ -44,13 +51,6 @@ pub struct FrontMatterEntry {
     /// The line of the name in the file.
     pub line: usize,
     pub value: Value,
-}
-
-/// An error in the text of front matter: its line in the file, and the reason why the text is not valid.
-#[derive(Debug)]
-pub struct FrontMatterFault {
-    pub line: usize,
-    pub reason: String,
 }
 
 /// The numbers of values and bytes that the front matter of a file may still use.
@@ -88,7 +88,7 @@ pub fn exact_number(text: &str) -> Option<Number> {
     ((number.is_i64() || number.is_f64()) && number.to_string() == text).then_some(number)
 }
 
-pub fn kept_as_text(name: &str, fault: FrontMatterFault) -> Warning {
+pub fn kept_as_text(name: &str, fault: Warning) -> Warning {
     let reason = format!("the value of `{}` is kept as text: {}", shown(name), fault.reason);
     Warning { line: fault.line, reason }
 }

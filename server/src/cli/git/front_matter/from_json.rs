@@ -7,8 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
 use super::entry::{
-    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated,
-    too_deep,
+    Block, Budget, FrontMatterEntry, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, too_deep,
 };
 
 /// Returns the entries of front matter. If the text is not valid JSON, adds a warning and returns `None`.
@@ -20,9 +19,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
     let members: ObjectMembers<'_> = match serde_json::from_str(source) {
         Ok(members) => members,
         Err(error) => {
-            let fault = fault(&error, block.first_line);
-            let reason = format!("the front matter is not valid JSON and stays in the body: {}", fault.reason);
-            warnings.push(Warning { line: fault.line, reason });
+            warnings.push(fault(&error, block.first_line));
             return None;
         }
     };
@@ -33,7 +30,7 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
         let mut found = Vec::new();
         let value = convert(raw, 1, line, &mut budget, &mut found);
         let value = value.inspect(|_| warnings.append(&mut found)).unwrap_or_else(|reason| {
-            warnings.push(kept_as_text(&name, FrontMatterFault { line, reason }));
+            warnings.push(kept_as_text(&name, Warning { line, reason }));
             raw.get().into()
         });
         entries.push(FrontMatterEntry { name, line, value });
@@ -42,17 +39,18 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
 }
 
 /// Returns the offset of the end of the JSON object at the beginning of a text.
-pub fn end_of_object(text: &str) -> Result<usize, FrontMatterFault> {
+pub fn end_of_object(text: &str) -> Result<usize, Warning> {
     let mut objects = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     match objects.next() {
         Some(Ok(_)) => Ok(objects.byte_offset()),
         Some(Err(error)) => Err(fault(&error, 1)),
-        None => Err(FrontMatterFault { line: 1, reason: "it is empty".to_owned() }),
+        None => Err(Warning::new(1, "the front matter is not valid JSON and stays in the body: it is empty")),
     }
 }
 
-fn fault(error: &serde_json::Error, first_line: usize) -> FrontMatterFault {
-    FrontMatterFault { line: first_line + error.line().saturating_sub(1), reason: error.to_string() }
+fn fault(error: &serde_json::Error, first_line: usize) -> Warning {
+    let line = first_line + error.line().saturating_sub(1);
+    Warning::new(line, format!("the front matter is not valid JSON and stays in the body: {error}"))
 }
 
 /// Returns the number of line breaks before a part of a text.

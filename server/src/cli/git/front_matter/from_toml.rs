@@ -4,9 +4,7 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::entry::{
-    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, kept_as_text, shown, too_deep,
-};
+use super::entry::{Block, Budget, FrontMatterEntry, MAX_DEPTH, Warning, kept_as_text, shown, too_deep};
 
 /// The maximum number of invalid statements. For each invalid statement, the text is parsed again without the
 /// statement.
@@ -39,33 +37,22 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
         let line = block.first_line + statement.first;
         match statement.name {
             Some(name) if name.len() <= MAX_NAME => {
-                let warning = kept_as_text(&name, FrontMatterFault { line, ..fault });
+                let warning = kept_as_text(&name, Warning { line, ..fault });
                 kept.push((FrontMatterEntry { name, line, value: statement.value.into() }, warning));
             }
-            _ => {
-                let reason = format!("the line of front matter is left out: {}", fault.reason);
-                found.push(Warning { line, reason });
-            }
+            _ => found.push(Warning::new(line, format!("the line of front matter is left out: {}", fault.reason))),
         }
         source = blanked(&source, statement.first, statement.count);
     }
-    let reason = "the front matter stays in the body: it is not TOML".to_owned();
-    warnings.push(Warning { line: block.first_line, reason });
+    warnings.push(Warning::new(block.first_line, "the front matter stays in the body: it is not TOML"));
     None
 }
 
-fn parse(
-    source: &str,
-    first_line: usize,
-    warnings: &mut Vec<Warning>,
-) -> Result<Vec<FrontMatterEntry>, FrontMatterFault> {
+fn parse(source: &str, first_line: usize, warnings: &mut Vec<Warning>) -> Result<Vec<FrontMatterEntry>, Warning> {
     let line_of = |at: usize| first_line + source.get(..at).map_or(0, |before| before.matches('\n').count());
     let table = DeTable::parse(source).map_err(|error| match error.span() {
-        Some(span) => FrontMatterFault { line: line_of(span.start), reason: error.message().to_owned() },
-        None => {
-            let reason = "a name is nested too deeply".to_owned();
-            FrontMatterFault { line: first_line + unlocated(source, error.message()), reason }
-        }
+        Some(span) => Warning::new(line_of(span.start), error.message()),
+        None => Warning::new(first_line + unlocated(source, error.message()), "a name is nested too deeply"),
     })?;
     let mut budget = Budget::new();
     let mut converted: Vec<(usize, FrontMatterEntry)> = Vec::new();
@@ -73,7 +60,7 @@ fn parse(
         let at = name.span().start;
         let (name, line) = (name.get_ref().to_string(), line_of(at));
         let value = convert(source, value, 1, &mut budget).unwrap_or_else(|reason| {
-            warnings.push(kept_as_text(&name, FrontMatterFault { line, reason }));
+            warnings.push(kept_as_text(&name, Warning { line, reason }));
             source.get(value.span()).unwrap_or_default().into()
         });
         converted.push((at, FrontMatterEntry { name, line, value }));

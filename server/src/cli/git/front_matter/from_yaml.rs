@@ -6,8 +6,7 @@ use granit_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Value};
 
 use super::entry::{
-    Block, Budget, FrontMatterEntry, FrontMatterFault, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, shown,
-    too_deep,
+    Block, Budget, FrontMatterEntry, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, shown, too_deep,
 };
 
 /// The nesting limit of the YAML parser, one level above [`MAX_DEPTH`] so that the reader reports deeper values itself.
@@ -60,7 +59,7 @@ fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<FrontMat
             Ok(None) => warnings.push(nameless(line)),
             Err(fault) => match split_name(part) {
                 Some((name, value)) => {
-                    warnings.push(kept_as_text(name, FrontMatterFault { line, ..fault }));
+                    warnings.push(kept_as_text(name, Warning { line, ..fault }));
                     entries.push(FrontMatterEntry {
                         name: name.to_owned(),
                         line,
@@ -117,7 +116,7 @@ fn parse(
     first_line: usize,
     budget: &mut Budget,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Vec<FrontMatterEntry>>, FrontMatterFault> {
+) -> Result<Option<Vec<FrontMatterEntry>>, Warning> {
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: PARSER_DEPTH,
@@ -140,7 +139,7 @@ struct YamlReader<'a, 'e> {
 
 impl<'e> YamlReader<'_, 'e> {
     /// Returns the entries of the only document.
-    fn document(&mut self) -> Result<Option<Vec<FrontMatterEntry>>, FrontMatterFault> {
+    fn document(&mut self) -> Result<Option<Vec<FrontMatterEntry>>, Warning> {
         let mut entries = Some(Vec::new());
         let mut documents = 0;
         loop {
@@ -149,7 +148,7 @@ impl<'e> YamlReader<'_, 'e> {
                 (Event::DocumentStart(..), line) => {
                     documents += 1;
                     if documents > 1 {
-                        return Err(FrontMatterFault { line, reason: "the YAML has a second document".to_owned() });
+                        return Err(Warning::new(line, "the YAML has a second document"));
                     }
                 }
                 (Event::MappingStart(_, anchor, tag), line) => {
@@ -167,7 +166,7 @@ impl<'e> YamlReader<'_, 'e> {
     }
 
     /// Returns the members of the mapping that has begun.
-    fn members(&mut self, anchor: usize, level: usize) -> Result<Vec<FrontMatterEntry>, FrontMatterFault> {
+    fn members(&mut self, anchor: usize, level: usize) -> Result<Vec<FrontMatterEntry>, Warning> {
         let mut entries: Vec<FrontMatterEntry> = Vec::new();
         let mut positions: HashMap<String, usize> = HashMap::new();
         loop {
@@ -192,7 +191,7 @@ impl<'e> YamlReader<'_, 'e> {
     }
 
     /// Returns a name as it is written.
-    fn name(&mut self, event: Event<'e>, line: usize) -> Result<String, FrontMatterFault> {
+    fn name(&mut self, event: Event<'e>, line: usize) -> Result<String, Warning> {
         match event {
             Event::Scalar(text, _, anchor, _) => {
                 self.charge(1, text.len(), line)?;
@@ -203,21 +202,17 @@ impl<'e> YamlReader<'_, 'e> {
             }
             Event::Alias(id) => match self.anchors.get(&id) {
                 Some(Value::String(name)) => Ok(name.clone()),
-                _ => Err(FrontMatterFault {
-                    line,
-                    reason: "expected a string as the name of a field, found an alias of another value".to_owned(),
-                }),
+                _ => {
+                    Err(Warning::new(line, "expected a string as the name of a field, found an alias of another value"))
+                }
             },
-            _ => Err(FrontMatterFault {
-                line,
-                reason: "expected a string as the name of a field, found a list or a mapping".to_owned(),
-            }),
+            _ => Err(Warning::new(line, "expected a string as the name of a field, found a list or a mapping")),
         }
     }
 
-    fn node(&mut self, event: Event<'e>, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
+    fn node(&mut self, event: Event<'e>, line: usize, level: usize) -> Result<Value, Warning> {
         if level > MAX_DEPTH {
-            return Err(FrontMatterFault { line, reason: too_deep() });
+            return Err(Warning::new(line, too_deep()));
         }
         let (anchor, value) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -237,7 +232,7 @@ impl<'e> YamlReader<'_, 'e> {
                 return Ok(object(members.into_iter().map(|entry| (entry.name, entry.value))));
             }
             Event::Alias(id) => (0, self.aliased(id, line, level)?),
-            _ => return Err(FrontMatterFault { line, reason: "a value is missing".to_owned() }),
+            _ => return Err(Warning::new(line, "a value is missing")),
         };
         if anchor > 0 {
             self.anchors.insert(anchor, value.clone());
@@ -246,7 +241,7 @@ impl<'e> YamlReader<'_, 'e> {
     }
 
     /// Returns the items of the sequence that has begun.
-    fn items(&mut self, level: usize) -> Result<Value, FrontMatterFault> {
+    fn items(&mut self, level: usize) -> Result<Value, Warning> {
         let mut items = Vec::new();
         loop {
             match self.next()? {
@@ -257,17 +252,16 @@ impl<'e> YamlReader<'_, 'e> {
     }
 
     /// Returns a copy of an anchored value. The copy counts towards the budget like a value that is written out.
-    fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, FrontMatterFault> {
+    fn aliased(&mut self, id: usize, line: usize, level: usize) -> Result<Value, Warning> {
         let Some(value) = self.anchors.get(&id) else {
-            let reason = "an alias refers to a value that contains the alias".to_owned();
-            return Err(FrontMatterFault { line, reason });
+            return Err(Warning::new(line, "an alias refers to a value that contains the alias"));
         };
         let size = Size::of(value);
         if level + size.depth > MAX_DEPTH {
-            return Err(FrontMatterFault { line, reason: too_deep() });
+            return Err(Warning::new(line, too_deep()));
         }
         // Charges the budget before making the copy.
-        self.budget.charge(size.values, size.bytes).map_err(|reason| FrontMatterFault { line, reason })?;
+        self.budget.charge(size.values, size.bytes).map_err(|reason| Warning { line, reason })?;
         Ok(value.clone())
     }
 
@@ -279,16 +273,16 @@ impl<'e> YamlReader<'_, 'e> {
         }
     }
 
-    fn charge(&mut self, values: usize, bytes: usize, line: usize) -> Result<(), FrontMatterFault> {
-        self.budget.charge(values, bytes).map_err(|reason| FrontMatterFault { line, reason })
+    fn charge(&mut self, values: usize, bytes: usize, line: usize) -> Result<(), Warning> {
+        self.budget.charge(values, bytes).map_err(|reason| Warning { line, reason })
     }
 
     /// Returns the next event and its line in the file.
-    fn next(&mut self) -> Result<(Event<'e>, usize), FrontMatterFault> {
+    fn next(&mut self) -> Result<(Event<'e>, usize), Warning> {
         let in_file = |line: usize| self.first_line + line.saturating_sub(1);
         match self.events.next_event() {
             Some(Ok((event, span))) => Ok((event, in_file(span.start.line()))),
-            Some(Err(error)) => Err(FrontMatterFault { line: in_file(error.marker().line()), reason: error.info() }),
+            Some(Err(error)) => Err(Warning::new(in_file(error.marker().line()), error.info())),
             None => Ok((Event::StreamEnd, self.first_line)),
         }
     }
