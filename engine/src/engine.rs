@@ -61,7 +61,8 @@ pub struct EngineStatus {
 }
 
 impl Engine {
-    /// Opens the engine of a store, and releases the versions of the plugins that this process was started with.
+    /// Opens the engine of a store. Releases each plugin version of this process that was not yet released on the
+    /// store.
     pub async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -93,21 +94,21 @@ impl Engine {
     /// atomic: if several servers start on one store, only one server creates the workspace.
     ///
     /// Returns the workspace and the owner's key, or `None` if the store already has workspaces. In a store with
-    /// workspaces, `chosen_key` replaces the first key, provided the first key was never used. Without this
-    /// replacement, a server that stops before showing the first key would leave a store without a known key. A first
-    /// key that was used or revoked stays as it is.
+    /// workspaces, `chosen_key` replaces the key that the first start created, but only if that key was never used or
+    /// revoked. Without this replacement, a server that stops before showing the created key would leave a store
+    /// without a known key.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
 
-    /// Returns whether the store has a key. Does not mark the key as used.
+    /// Returns whether the store contains `key`. Does not mark the key as used.
     pub async fn knows_key(&self, key: &str) -> Result<bool> {
         self.access.knows_key(key).await
     }
 
-    /// Creates a key with every scope for the owner of the first workspace, who has lost all other keys. No server may
-    /// have the store open. If `revokes` is set, revokes the owner's other keys in this workspace, with all keys
-    /// derived from these keys.
+    /// Creates a key with every scope for the owner of the first workspace, for example after the owner has lost all
+    /// keys. The store must not be open in any server. If `revokes` is set, revokes the owner's other keys in this
+    /// workspace, and all keys derived from the revoked keys.
     pub async fn reset_owner_key(&self, revokes: bool) -> Result<OwnerKey> {
         self.access.reset_owner_key(revokes).await
     }
@@ -124,8 +125,8 @@ impl Engine {
         self.access.configure(settings, fetch)
     }
 
-    /// Returns the caller that a bearer token identifies, in the workspace of the key or in the first workspace that
-    /// the user joined.
+    /// Returns the caller that a bearer token identifies. A key selects its own workspace. The token of an identity
+    /// provider selects the first workspace that the user joined.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
         self.access.authenticate(bearer, None).await
     }
@@ -146,8 +147,8 @@ impl Engine {
         }
     }
 
-    /// Returns the user that a token identifies. The user may have no workspace yet, and can accept or decline
-    /// invitations.
+    /// Returns the user that a token of an identity provider identifies, so that the user can accept or decline
+    /// invitations. The user need not be a member of a workspace yet.
     pub async fn signed_in(&self, bearer: &str) -> Result<SignedIn> {
         self.access.signed_in(bearer).await
     }
@@ -167,11 +168,11 @@ impl Engine {
         self.enter_with(caller, Consistency::Strong).await
     }
 
-    /// Returns a handle like [`Engine::enter`], whose reads have the given consistency.
+    /// Returns a handle, as [`Engine::enter`] does. The reads of the handle have the given consistency.
     pub async fn enter_with<R: Right>(&self, caller: Caller, consistency: Consistency) -> Result<R> {
         check::<R>(&caller)?;
         if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
-            let message = "this operation needs the role owner in the first workspace of the installation";
+            let message = "this operation needs the role `owner` in the first workspace of the installation";
             return Err(Error::forbidden(ErrorCode::OperatorRequired, message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
@@ -326,8 +327,8 @@ impl Engine {
         metric::MEASURED_AT.set(&[], self.clock.now_ms() as f64 / 1e3);
     }
 
-    /// Waits until every open workspace that this server leads has processed the deadlines that have passed by now,
-    /// such as expired leases and ended deferrals, and the plugin retries that are due.
+    /// Waits until every open workspace that this server leads has processed all passed deadlines and all due plugin
+    /// retries. A deadline is, for example, the end of a lease or of a deferral.
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;

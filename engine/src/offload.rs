@@ -6,8 +6,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::error::{Error, Result};
 
-/// The time limit for a computation on a thread for blocking work. Most computations end much earlier, because they
-/// have lower limits themselves.
+/// The time limit for a computation on a thread for blocking work. Most computations have a lower limit of their own
+/// and end much earlier.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs `work` on this thread, after moving the other tasks of this thread to another thread. On a single-threaded
@@ -17,8 +17,8 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
     if has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
-/// Runs a computation on a thread for blocking work, because its duration depends on client input. Fails if the
-/// computation exceeds the time limit.
+/// Runs a computation whose duration depends on client input. The computation runs on a thread for blocking work. Fails
+/// if the computation exceeds the time limit.
 pub async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let running = tokio::task::spawn_blocking(work);
     match tokio::time::timeout(TIMEOUT, running).await {

@@ -16,9 +16,10 @@
 //! * **Reads compare the head** in one query, which concurrent reads share (`shared_check.rs`): a read may share
 //!   only a check that began after the read. `?consistency=eventual` skips the check.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
-//!   leader's epoch, so a server that was suspended for longer than its lease cannot write. After a gap of its pulse, a
-//!   server reads the leader from the store again. Other servers apply the leader's writes of the graph
-//!   (`consumer/graph/mirror.rs`). A server opens workspaces whose recorded leader is not alive.
+//!   leader's epoch, so a server that was suspended for longer than its lease cannot write. If no query of a server's
+//!   pulse succeeds for a while, other servers may count the server as stopped, so the server reads the leader from the
+//!   store again. Other servers apply the leader's writes of the graph (`consumer/graph/mirror.rs`). A server opens
+//!   workspaces whose recorded leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`): after a lost connection or a failed check, requests
 //!   fail immediately until a check succeeds. The outcome of an unanswered write is unknown, so the next decision reads
 //!   the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
@@ -127,8 +128,8 @@ impl Pulse {
     }
 
     /// Queries the store at each interval. Starts catch-ups of the workspaces that other servers have changed, and
-    /// passes the workspaces without a leader to `take_over`. Ends after the engine was dropped, at the latest after
-    /// the next report.
+    /// passes the workspaces without a leader to `take_over`. After the engine is dropped, the function returns at the
+    /// latest after its next report that this server is alive.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -251,8 +252,9 @@ impl Pulse {
     }
 }
 
-/// Returns the store's current time, after a query of the duration `took` has read the time `read_ms`. Assumes that the
-/// store read its clock in the middle of the query. Returns `None` if the query took too long for this assumption.
+/// Returns the store's current time. `read_ms` is the time that a query has just read from the store's clock, and
+/// `took` is the duration of the query. Assumes that the store read its clock in the middle of the query. Returns
+/// `None` if the query took too long for this assumption.
 fn sample(read_ms: i64, took: Duration) -> Option<i64> {
     let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or_default();
     (took <= MAX_SAMPLE).then(|| read_ms.saturating_add(half_ms))
@@ -260,8 +262,8 @@ fn sample(read_ms: i64, took: Duration) -> Option<i64> {
 
 /// Returns at most `CHECKS` open workspaces that are due for a check, and notes that they are checked now. A workspace
 /// is due if its last check was at least `CHECK_AFTER` ago. A workspace is also due if it has not been checked since
-/// `lost_at`, the time at which another server stopped, because that server may have appended events without a report.
-/// A workspace without an entry counts as checked now.
+/// another server stopped at `lost_at`. The stopped server may have appended events without a report. A workspace
+/// without an entry in `checked` counts as checked now.
 fn due<'o>(
     checked: &mut Checked,
     open: impl ExactSizeIterator<Item = &'o Arc<str>> + Clone,

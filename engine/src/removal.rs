@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::store::control::workspaces::WorkspaceDeletion;
 use crate::workspace::notices::notify_owners;
 
-/// The time after which every server has closed a removed workspace, because each server has checked for removed
-/// workspaces several times by then.
+/// The maximum time until every server has closed a removed workspace, in milliseconds. During this time, each server
+/// checks for removed workspaces several times.
 const CLOSED_AFTER_MS: i64 = 300_000;
 
 /// Informs owners about the deletion of their workspaces, and deletes the workspaces whose grace period has ended. A

@@ -166,7 +166,7 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
 }
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> anyhow::Error {
-    anyhow!("cannot listen on {address}: {error}; --listen or [http] listen chooses another address")
+    anyhow!("cannot listen on {address}: {error}; choose another address with --listen or [http] listen")
 }
 
 /// Loads the plugins. An invalid plugin prevents the server from starting.

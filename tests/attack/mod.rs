@@ -50,8 +50,8 @@ async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), 
     exchange.reset();
 }
 
-/// Returns delays from zero to somewhat more than `whole`, the duration of a request. Most delays are short, because
-/// the first request, which is measured, is slower than later requests.
+/// Returns delays from zero to somewhat more than `whole`, the measured duration of the first request. Most delays are
+/// short, because later requests are faster than the first request.
 fn moments(whole: Duration, number: u32) -> impl Iterator<Item = Duration> {
     (0..number).map(move |index| whole.mul_f64(1.2 * (f64::from(index) / f64::from(number)).powi(2)))
 }

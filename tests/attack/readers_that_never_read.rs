@@ -9,8 +9,9 @@ const EVENTS: usize = 1_000;
 const WARM_UP_EVENTS: usize = 300;
 const PAYLOAD_BYTES: usize = 100_000;
 const STREAMS: usize = 10;
-/// The maximum growth of the process in bytes. The log contains 100 MB. The last events of the log and the socket
-/// buffers are in memory. If the server kept a page of 20 MB for each reader, the growth would be much larger.
+/// The maximum growth of the process in bytes. The log contains 100 MB. The process's memory contains the socket
+/// buffers and the last events of the log. If the server kept a page of 20 MB for each reader, the growth would be much
+/// larger.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// Returns the resident memory of this process, which runs the server, in bytes.

@@ -17,7 +17,8 @@ use crate::client::Client;
 
 /// The number of threads of the server. The number is small, so that a test notices if an attack blocks threads.
 const THREADS: usize = 2;
-/// The lock for the process. An attack that measures the process holds the lock exclusively.
+/// The lock that each attack in this process holds while its server runs. An attack that measures the process holds the
+/// lock exclusively.
 static PROCESS: RwLock<()> = RwLock::const_new(());
 
 #[expect(dead_code, reason = "held for as long as the server runs")]
@@ -52,7 +53,7 @@ impl Target {
         self.restart_with(without_plugins()).await
     }
 
-    /// Restarts the server with the same data, and with a version of the plugin that does not fail.
+    /// Restarts the server with the same data. The plugin `shaky` does not fail after the restart.
     pub async fn restart_fixed(self) -> Target {
         self.restart_with(shaky(true)).await
     }

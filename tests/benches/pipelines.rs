@@ -115,7 +115,7 @@ async fn open(states: usize) -> Handles {
     workspace
 }
 
-/// The number of runs per pipeline with columns and without appends. The median is reported.
+/// The number of runs of each pipeline in the measurement with columns and without appends. The median is reported.
 const RUNS: usize = 9;
 /// The number of events that are appended per second while the queries run.
 const APPENDS: f64 = 5_000.0;
@@ -136,8 +136,8 @@ async fn measure(workspace: &Handles, pipeline: &Value, columns: bool, runs: usi
     (times[runs / 2].as_secs_f64() * 1e3, rows)
 }
 
-/// Appends new states and changes of existing states until `stop` is set. Returns the number of appended events per
-/// second.
+/// Appends events that create states and events that change existing states, until `stop` is set. Returns the number of
+/// appended events per second.
 async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64 {
     let began = Instant::now();
     let mut appended = 0;
@@ -157,8 +157,8 @@ async fn append(workspace: Handles, states: usize, stop: Arc<AtomicBool>) -> f64
 }
 
 /// Prints the number of states, the appends per second, and one line per pipeline with these values, separated by tabs:
-/// the name, the milliseconds with columns, row by row and during appends, the milliseconds of the first query, and the
-/// number of rows. Windows are not measured during appends.
+/// the name, the milliseconds with columns, the milliseconds row by row, the milliseconds during appends, the
+/// milliseconds of the first query, and the number of rows. Windows are not measured during appends.
 async fn run(states: usize) {
     let workspace = open(states).await;
     let pipelines = PIPELINES.map(|(name, text)| (name, json::parse(text.as_bytes()).expect("a pipeline")));

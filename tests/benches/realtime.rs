@@ -206,9 +206,9 @@ async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
     Ok([rate(server, append).await?, rate(server, pipeline).await?])
 }
 
-/// Returns the rates of appends and pipelines with idle sockets as fractions of the rates without sockets: the median
-/// of all rounds. A round compares a measurement with the measurements without sockets before and after it, because the
-/// performance of the machine and the length of the log change over time.
+/// Returns the rates of appends and pipelines with idle sockets, as fractions of the rates without sockets. Each
+/// fraction is the median of all rounds. A round divides the rate with idle sockets by the mean of the rates without
+/// sockets before and after, because the performance of the machine and the length of the log change over time.
 async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyhow::Result<[Rate; 2]> {
     let mut parts = [Vec::new(), Vec::new()];
     rates(server).await?;

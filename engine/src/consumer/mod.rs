@@ -7,8 +7,8 @@
 //!
 //! `nodes` lags by design: a busy aggregate is written once for many events. After each write, a large aggregate is not
 //! written again for a time that depends on its size: one second for each 8 KiB, and at most five minutes. The wait
-//! ends early after 16,384 events or 16 MiB of events, and when the workspace closes. After a crash the start takes
-//! longer, but no event is lost.
+//! ends early after 16,384 events or 16 MiB of events, and when the workspace closes. After a crash, the next start
+//! folds the events that the snapshots lack, so the start takes longer, but no event is lost.
 //!
 //! # How plugins process an event
 //!
@@ -34,8 +34,9 @@
 //!    of its chain. Export and import keep this length (`model/derivation.rs`). Nothing is appended to a deleted
 //!    aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
-//!    checkpoint, guarded by the previous position, generation and plugin versions. After the transaction, `_facts` in
-//!    rows and names in search show the changes.
+//!    checkpoint. The transaction fails if the position, generation or plugin versions of the stored checkpoint are not
+//!    as expected. After the transaction, the field `_facts` of rows contains the new facts, and search finds
+//!    aggregates by the names in the new facts.
 //!
 //! Only one task uses the worker at a time: the follower, or an operation that replays, resumes or rebuilds. A turn
 //! that fails or is canceled drops the worker, and the next turn starts from the stored state. A rebuild writes a new

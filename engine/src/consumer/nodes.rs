@@ -1,5 +1,5 @@
-//! Writes the node records. Each record is a snapshot of an aggregate's folded state with the version that the state
-//! includes.
+//! Writes the node records. Each record is a snapshot: an aggregate's folded state, and the version of the last event
+//! that the state includes.
 
 use std::sync::Arc;
 

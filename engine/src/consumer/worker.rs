@@ -133,8 +133,8 @@ impl Worker {
         }
     }
 
-    /// Adopts new plugin versions, folds the aggregates again after a redefinition, compares the edges of some
-    /// aggregates if edges have to be compared, and processes the next events.
+    /// Runs one step. Adopts new plugin versions, and folds the aggregates again if types were redefined. If edges are
+    /// left to compare, compares the edges of one page of aggregates. Then processes the next events.
     ///
     /// After an error, the worker must not be used for another step, because its state in memory may be ahead of the
     /// store.
@@ -177,8 +177,8 @@ impl Worker {
 
     /// Adopts the newest versions of the plugins for the events after the current position.
     ///
-    /// The checkpoint determines which version processes an event: a worker that has adopted versions other than the
-    /// stored versions cannot write the checkpoint.
+    /// The versions in the stored checkpoint process the next events. A worker that has adopted other versions cannot
+    /// write the checkpoint.
     pub(super) async fn adopt_versions(&mut self) -> Result<()> {
         if self.is_adopted && self.state.plugins.is_newest() {
             return Ok(());
@@ -228,7 +228,7 @@ impl Worker {
     }
 
     /// Opens and closes the edges of one page of aggregates. [`Worker::step`] processes new events between two pages.
-    /// Returns whether aggregates may be left.
+    /// Returns whether aggregates may be left to compare.
     async fn settle_page(&mut self) -> Result<bool> {
         self.settling.refresh();
         if let Some(changes) = self.settling.next_page(self.position()) {
@@ -251,8 +251,8 @@ impl Worker {
         self.state.plugins.is_empty() && self.state.graph.is_empty()
     }
 
-    /// Skips to the log's end without reading events, because there are no plugins and no graph. A plugin that is
-    /// enabled later begins at the last stored checkpoint.
+    /// Skips to the log's end without reading events, because there are no plugins and no graph. Does not store the new
+    /// position, so a plugin that is enabled later begins at the last stored checkpoint.
     fn pass_over(&self) -> u64 {
         self.state.folded.follower.clear();
         let position = self.state.folded.position();
@@ -368,8 +368,8 @@ impl Worker {
         tally
     }
 
-    /// Replaces the graph in use with a rebuilt graph, after storing that the rebuilt generation is in use. `basis` is
-    /// the basis at the start of the rebuild.
+    /// Puts a rebuilt graph into use. First writes the rebuilt generation to the checkpoint, then replaces the graph in
+    /// memory. `basis` is the basis at the start of the rebuild.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64, basis: Basis) -> Result<()> {
         let digest = basis.digest.clone();
         self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;
@@ -407,8 +407,8 @@ pub(super) async fn restored(view: &FollowerView<'_>, generation: u64) -> Result
     Ok(edges)
 }
 
-/// Returns the stored facts of an aggregate, or `None` if the facts cannot be read. The aggregate's next event or a
-/// rebuild replaces such facts.
+/// Returns the stored facts of an aggregate, or `None` if the facts cannot be read. Facts that cannot be read are
+/// replaced at the aggregate's next event or by a rebuild.
 pub(super) fn readable(state: &State, id: &str, found: store::Result<EnrichmentFacts>) -> Option<EnrichmentFacts> {
     let log = |error: &store::Error| {
         let workspace = &*state.record.id;

@@ -19,7 +19,7 @@ use crate::store::{self, retry};
 /// The slot for the worker of one open workspace, shared by the tasks that use the worker.
 pub struct WorkerSlot {
     members: Members,
-    /// The mirror of the graph, for the steps while another server leads.
+    /// The mirror of the graph, which the follower uses while another server leads.
     pub(super) mirror: Mirror,
     worker: Mutex<Option<Worker>>,
     rebuilding: Mutex<()>,
@@ -40,8 +40,8 @@ impl WorkerSlot {
         WorkerSlot { members, mirror, worker, rebuilding }
     }
 
-    /// Waits for the worker and takes a turn, with the newest versions of the plugins. If another server leads, takes
-    /// over from that server.
+    /// Waits for the worker and takes a turn. The worker of the turn has adopted the newest versions of the plugins. If
+    /// another server leads, takes over from that server.
     pub async fn lock(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         for _ in retry::delays() {
             let slot = self.worker.lock().await;

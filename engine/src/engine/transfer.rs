@@ -36,9 +36,9 @@ impl Engine {
         Ok(self.access.control().read_revoked_keys(workspace_id).await?)
     }
 
-    /// Adds a member from another store, unless the member was removed after joining. Lowers the role of an existing
-    /// member to the role in the other store, but never raises the role. The owner of the workspace keeps the role of
-    /// an owner.
+    /// Adds a member from another store, unless the member was removed in this store after joining in the other store.
+    /// If the member already exists and has a lower role in the other store, lowers the member's role to that role.
+    /// Never raises a role. The owner of the workspace keeps the role of an owner.
     pub async fn import_member(&self, member: &Membership, user: &UserRecord) -> Result<ImportOutcome> {
         check_id(&user.id)?;
         let (workspace_id, user_id) = (&*member.workspace_id, &*member.user_id);

@@ -15,9 +15,9 @@ use crate::pipeline::column::{Cell, Column};
 
 /// The maximum number of columns for paths. At the limit, a new column replaces the least recently used column.
 const MAX_CACHED_COLUMNS: usize = 32;
-/// The constant part of the limit on the size of a column's dictionary. The dictionary keeps texts that are no longer
-/// in any state. A column is dropped when its dictionary has more than twice as many texts as after the build, plus
-/// this number.
+/// The constant part of the limit on the size of a column's dictionary. The limit is twice the number of texts after
+/// the build, plus this number. A column whose dictionary exceeds the limit is dropped, because the dictionary also
+/// keeps texts that are no longer in any state.
 const STALE_TEXTS: usize = 16_384;
 
 /// The columns of a workspace.

@@ -2,8 +2,8 @@
 //!
 //! Each snapshot contains a whole state. After a snapshot is written, no further snapshot of the same aggregate is
 //! written for a time proportional to the size of the state. This pause limits the bytes written per aggregate and
-//! hour. A start of the program folds the events after the last snapshots again, so limits on the number and the size
-//! of these events also end a pause.
+//! hour. Each start of the program folds the events after the last snapshots again. A pause therefore ends early when
+//! the number or the total size of these events reaches a limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// The size of a snapshot that is followed by a pause of one second, in bytes. The length of a pause is proportional to
-/// the size of the snapshot, up to [`MAX_REST_MS`].
+/// The number of bytes of a snapshot that add one second to the pause after the snapshot. The length of a pause is at
+/// most [`MAX_REST_MS`].
 const BYTES_PER_SECOND: usize = 8 << 10;
 /// The minimum length of a pause, in milliseconds. A shorter pause is skipped.
 const MIN_REST_MS: i64 = 1_000;
@@ -81,7 +81,8 @@ struct RestingAggregate {
 pub struct DirtyBatch {
     /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
-    /// The position up to which snapshots contain all events as soon as the snapshots of `aggregates` are written.
+    /// A position of the log. When the snapshots of `aggregates` are written, snapshots contain all events up to this
+    /// position.
     pub reached: u64,
     /// The time at which the first pause ends, in milliseconds since the epoch. `None` if no aggregate is paused, or if
     /// aggregates that are not paused still wait.
@@ -213,8 +214,8 @@ impl Inner {
         }
     }
 
-    /// Returns the paused aggregate with the oldest unsaved event if the events since then exceed the limits, or if
-    /// pauses are disabled.
+    /// Returns the paused aggregate with the oldest unsaved event if the pause must end early. A pause ends early at
+    /// the limits [`MAX_EVENTS_BEHIND`] and [`MAX_BYTES_BEHIND`], or if pauses are disabled.
     fn far_behind(&self) -> Option<QueuePlace> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MAX_EVENTS_BEHIND

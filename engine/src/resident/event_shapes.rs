@@ -10,7 +10,7 @@ use crate::model::value::{Object, Value};
 /// The maximum number of fields per event type. Clients choose the names, so without a limit a client could fill the
 /// memory with new names.
 const MAX_FIELDS: usize = 500;
-/// The maximum number of event types. Clients choose these names as well.
+/// The maximum number of event types. Clients also choose the names of event types.
 const MAX_EVENT_TYPES: usize = 1_000;
 /// The maximum length of a recorded field name, in bytes. Fields with longer names are ignored.
 const MAX_NAME: usize = 128;

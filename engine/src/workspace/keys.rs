@@ -48,8 +48,8 @@ impl Writer {
         .await
     }
 
-    /// Creates a sign-in code that is valid for `lives_ms` milliseconds. The code can be exchanged once for the
-    /// described key.
+    /// Creates a sign-in code that is valid for `lives_ms` milliseconds. The code can be exchanged once for the key
+    /// that `new` describes.
     pub async fn create_sign_in_code(&self, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
         Operation::perform(self, |operation| async move {

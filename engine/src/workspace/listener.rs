@@ -30,8 +30,8 @@ pub struct AgentConnection {
 #[derive(Debug, Clone, Default)]
 pub struct Heartbeat {
     pub agent_ids: Vec<String>,
-    /// The claims that the worker holds, each with the id of the task and the number of the claim. If `claims` is
-    /// `None`, the claims of `instance` are renewed.
+    /// The claims that the worker holds, as pairs of a task id and a claim number. If `claims` is `None`, the claims of
+    /// `instance` are renewed.
     pub claims: Option<Vec<(String, u64)>>,
     /// The instance that the worker named in its claims. If `claims` and `instance` are both `None`, the claims that
     /// the caller's key made without an instance are renewed.
@@ -138,11 +138,12 @@ impl Listener {
     }
 
     /// Returns the claims that a heartbeat renews, or `None` if the caller may not act for agents. Fails if a caller
-    /// without this right names claims or an instance, because the heartbeat would succeed without renewing the claims.
+    /// who may not act for agents names claims or an instance. Otherwise, the heartbeat would succeed without renewing
+    /// the named claims.
     fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
         let Heartbeat { claims, instance, .. } = heartbeat;
         if !self.acts {
-            let message = "renewing claims needs the scope api:write and at least the role editor";
+            let message = "renewing claims needs the scope `api:write` and at least the role `editor`";
             let is_named = claims.is_some() || instance.is_some();
             return if is_named { Err(Error::forbidden(ErrorCode::InsufficientRight, message)) } else { Ok(None) };
         }
@@ -183,12 +184,12 @@ impl Listener {
         Ok(acknowledged.max(agent.first_position))
     }
 
-    /// Records that an agent has processed its feed up to a position. Acknowledged items are not delivered again.
-    /// Therefore the caller needs the right to act for the agent, as for claiming tasks. The right to listen is not
-    /// enough. Fails for a position after the end of the log.
+    /// Records that an agent has processed its feed up to a position. The caller needs the right to act for the agent,
+    /// because acknowledged items are not delivered again. The right to listen is not enough. Fails for a position
+    /// after the end of the log.
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
-            let message = "acknowledging for an agent needs the scope api:write and at least the role editor";
+            let message = "acknowledging for an agent needs the scope `api:write` and at least the role `editor`";
             return Err(Error::forbidden(ErrorCode::InsufficientRight, message));
         }
         let state = self.context.state();

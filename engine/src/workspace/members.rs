@@ -72,8 +72,9 @@ impl Owner {
         .await
     }
 
-    /// Removes a member from the workspace, with the member's keys, invitations and sign-in codes, or withdraws an
-    /// invitation. The open tasks of the member go to the successor, or become unassigned.
+    /// Removes a member from the workspace, with the member's keys, invitations and sign-in codes. The open tasks of
+    /// the member go to the successor, or become unassigned. If `id` is the id of an invitation, withdraws the
+    /// invitation.
     pub async fn remove_member(&self, id: &str, successor: Option<Assignee>) -> Result<()> {
         let (id, left) = (id.to_owned(), Departure::member(id, successor));
         self.context.check_successor(&left.who, left.successor.as_ref()).await?;

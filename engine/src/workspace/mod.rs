@@ -8,10 +8,11 @@
 //! A right is a type. `Engine::enter` checks a caller and returns a handle, and a handle has exactly the operations of
 //! its right. A right names scopes and the lowest role that the caller may have. Some rights need one of their scopes,
 //! and other rights need all of their scopes. A missing right (403) is reported before an unpaid plan (402). The rights
-//! of owners and operators need every scope, because a user who manages others could obtain any scope. Guards in the
-//! signatures of handlers, endpoints of plugins, and tests receive only handles. A stream holds its right for a long
-//! time, as a grant. The stream ends when its token expires, when its key is revoked, or when its user is removed or
-//! loses the role, on this server or another one.
+//! of owners and operators need every scope, because a user who manages others could obtain any scope. Handlers of
+//! requests, endpoints of plugins, and tests receive only handles. A handler receives its handle through the guard in
+//! its signature. A stream holds its right for a long time, as a grant. The stream ends when its token expires, when
+//! its key is revoked, or when its user is removed or loses the role. The stream also ends if the change was made on
+//! another server.
 //!
 //! A key that is bound to agents gets only the handles whose right sets `IS_FOR_AGENTS`: the handles that read, and the
 //! handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and

@@ -11,9 +11,9 @@ use crate::mailbox::notice;
 /// The approximate size of the task for one owner, in bytes.
 const TASK_BYTES: usize = 1_024;
 
-/// If `delete_at` is set, creates a task for each owner about the deletion at this time. `told` is the time of deletion
-/// in the previous notification. If `told` differs from `delete_at`, cancels the open tasks about `told`. A repeated
-/// call changes nothing.
+/// If `delete_at` is set, creates a task for each owner. The task announces that the workspace will be deleted at
+/// `delete_at`. `told` is the time of deletion in the previous notification. If `told` differs from `delete_at`,
+/// cancels the open tasks that announce `told`. A repeated call changes nothing.
 pub(crate) async fn notify_owners(
     runtime: &Runtime,
     owners: Vec<Arc<str>>,

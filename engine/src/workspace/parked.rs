@@ -14,7 +14,7 @@ pub use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 pub use groups::{FailureCause, StepGroup, StepGroups};
 pub use selection::{MAX_EXAMINED, StepChoice, StepSelection};
 
-/// The maximum number of steps that one request replays or names.
+/// The maximum number of steps that one request replays, and the maximum number of step ids in a request.
 pub const MAX_REPLAYED: usize = 1_000;
 /// The maximum number of steps deleted in one transaction.
 const DELETED_AT_ONCE: usize = 500;
@@ -27,7 +27,7 @@ pub struct ReplayOutcome {
     pub failed: Vec<ParkedStep>,
     /// The number of selected steps. If `more` is set, the actual number may be higher.
     pub selected: u64,
-    /// Whether more parked steps matched the request than one request replays.
+    /// Whether the request selected more than [`MAX_REPLAYED`] steps.
     pub more: bool,
     /// The last of the replayed steps.
     pub last: Option<StepId>,

@@ -1,9 +1,10 @@
 //! Queries: runs the pipelines of clients over the sources of this workspace.
 //!
-//! A query runs on a thread for blocking work, over one snapshot of the resident state, within its limits on time and
-//! memory. The rows come from the resident states, the log, stored snapshots completed from the log, or the graph. With
-//! a `limit`, the rows of further pages are kept for a minute. The cursor contains the position, `$$NOW` and seed of
-//! the first page. After the rows are evicted, a page is read again from the log, as of the moment of the first page.
+//! A query runs on a thread for blocking work, over one snapshot of the resident state. The time and memory of a query
+//! are limited. The rows come from the resident states, the log, stored snapshots completed from the log, or the graph.
+//! With a `limit`, the rows of further pages stay in memory for a minute after the last request. The cursor contains
+//! the position, `$$NOW` and seed of the first page. After the rows are evicted, a page is read again from the log, as
+//! of the moment of the first page.
 
 mod edges;
 mod events;
@@ -180,8 +181,8 @@ impl rights::Reader {
         }
     }
 
-    /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns, which
-    /// must not block the threads that serve requests. The time and memory spent count toward the query's limits.
+    /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns. This
+    /// work must not block the threads that serve requests. The time and memory spent count toward the query's limits.
     async fn prepare_offloaded(
         &self,
         pipeline: Value,

@@ -166,10 +166,10 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     }
     if caller.role() < R::LEAST {
         return Err(match R::LEAST {
-            Role::Owner => Error::forbidden(ErrorCode::OwnerRequired, "this operation needs the role owner"),
+            Role::Owner => Error::forbidden(ErrorCode::OwnerRequired, "this operation needs the role `owner`"),
             least => Error::forbidden(
                 ErrorCode::InsufficientRole,
-                format!("this operation needs the role {} or a higher role", least.name()),
+                format!("this operation needs the role `{}` or a higher role", least.name()),
             ),
         });
     }

@@ -75,7 +75,7 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
 fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
     let first = array.first().map(Dynamic::type_id);
     if array.iter().any(|item| Some(item.type_id()) != first) {
-        return Err(thrown("values of different types have no order; pass a comparison function to sort"));
+        return Err(thrown("values of different types have no order; pass a comparison function to 'sort'"));
     }
     let text = |item: &Dynamic| item.as_immutable_string_ref().map_or(0, |text| text.len());
     if array.iter().map(text).fold(0, usize::saturating_add) > context.engine().max_string_size() {
@@ -83,7 +83,7 @@ fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Res
     }
     if let Some(unordered) = array.first().filter(|item| compare(item, item).is_none()) {
         let kind = unordered.type_name();
-        return Err(thrown(format!("values of type {kind} have no order; pass a comparison function to sort")));
+        return Err(thrown(format!("values of type {kind} have no order; pass a comparison function to 'sort'")));
     }
     array.sort_by(|a, b| {
         let order = compare(a, b).unwrap_or(Ordering::Equal);

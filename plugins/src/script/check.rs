@@ -235,7 +235,7 @@ impl ScriptText<'_> {
             ASTNode::Expr(expr) => Some(expr.position()),
             _ => None,
         });
-        let message = "a closure that captures variables can only be passed to a function such as filter or map";
+        let message = "a closure that captures variables can only be passed to a function such as 'filter' or 'map'";
         Err(self.at(position.unwrap_or(Position::NONE), message))
     }
 }

@@ -303,7 +303,7 @@ fn changed_response(view: &AgentView) -> AgentUpdateResponse {
 }
 
 fn read_status(status: &str) -> Result<AgentStatus, Error> {
-    AgentStatus::parse(status).ok_or_else(|| Error::invalid("status must be active, offline or disabled"))
+    AgentStatus::parse(status).ok_or_else(|| Error::invalid("`status` must be `active`, `offline` or `disabled`"))
 }
 
 fn read_whether_disabled(status: &str) -> Result<bool, Error> {

@@ -97,7 +97,7 @@ impl Api {
             None => None,
             Some("published") => Some(true),
             Some("draft") => Some(false),
-            Some(_) => return Err(Error::invalid("status must be draft or published").into()),
+            Some(_) => return Err(Error::invalid("`status` must be `draft` or `published`").into()),
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
         let limit = page_limit(rows, *page_bytes.0)?;
@@ -238,6 +238,6 @@ fn read_perspective(perspective: Option<&str>) -> Result<Perspective, Error> {
     match perspective {
         None | Some("draft") => Ok(Perspective::Draft),
         Some("published") => Ok(Perspective::Published),
-        Some(_) => Err(Error::invalid("perspective must be draft or published")),
+        Some(_) => Err(Error::invalid("`perspective` must be `draft` or `published`")),
     }
 }

@@ -45,7 +45,7 @@ impl Durability {
                 %error,
                 cause,
                 workspace = writer.caller().workspace_id(),
-                "appended events were not archived in time"
+                "the events of a request are appended, but not archived yet"
             );
             let message = "the events are appended, but not archived yet; repeat the request with the same \
                            Idempotency-Key or the same event ids to wait again";

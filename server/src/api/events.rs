@@ -324,6 +324,6 @@ fn read_direction(direction: Option<&str>) -> Result<ReadDirection, Error> {
     match direction {
         None | Some("asc" | "forward") => Ok(ReadDirection::Forward),
         Some("desc" | "backward") => Ok(ReadDirection::Backward),
-        Some(_) => Err(Error::invalid("direction must be asc, forward, desc or backward")),
+        Some(_) => Err(Error::invalid("`direction` must be `asc`, `forward`, `desc` or `backward`")),
     }
 }

@@ -143,5 +143,5 @@ fn size_bytes(graph: &GraphNeighborhood) -> usize {
 
 fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
     let Some(name) = direction else { return Ok(Direction::Both) };
-    Direction::parse(name).ok_or_else(|| Error::invalid("direction must be out, in or both"))
+    Direction::parse(name).ok_or_else(|| Error::invalid("`direction` must be `out`, `in` or `both`"))
 }

@@ -189,7 +189,7 @@ impl Api {
         let member = match (body.workspace_owner, role) {
             (Some(true), Role::Owner) => access.0.change_owner(&member_id).await?,
             (Some(true), _) => {
-                return Err(Error::invalid_at("/workspace_owner", "true is allowed only with the role owner").into());
+                return Err(Error::invalid_at("/workspace_owner", "true is allowed only with the role `owner`").into());
             }
             (None | Some(false), _) => access.0.change_role(&member_id, role).await?,
         };

@@ -94,7 +94,7 @@ impl Api {
 }
 
 fn read_kind(name: &str) -> Result<NameKind, Error> {
-    let refused = || Error::invalid(format!("kind is '{name}'; allowed are {}", names::<NameKind>().join(", ")));
+    let refused = || Error::invalid(format!("`kind` is '{name}'; allowed are {}", names::<NameKind>().join(", ")));
     NameKind::parse(name).ok_or_else(refused)
 }
 

@@ -127,7 +127,7 @@ fn dry_run_version(body: &mut DryRunBody) -> Result<DryRunVersion, Error> {
             "`loaded` is not allowed with `script` or `manifest`, which replace files of the folder",
         )),
         None | Some("folder") => Ok(DryRunVersion::Draft(draft)),
-        Some(_) => Err(Error::invalid_at("/source", "expected loaded or folder")),
+        Some(_) => Err(Error::invalid_at("/source", "expected `loaded` or `folder`")),
     }
 }
 

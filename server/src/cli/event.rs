@@ -56,9 +56,9 @@ impl<'a> PortableEvent<'a> {
             bail!("{pointer}: {message}");
         }
         let event: Self = serde_json::from_str(line)?;
-        ensure!(!event.aggregate_id.is_empty(), "aggregate_id is empty");
-        ensure!(event.payload.get().starts_with('{'), "payload is not an object");
-        ensure!(event.metadata.is_none_or(|metadata| metadata.get().starts_with('{')), "metadata is not an object");
+        ensure!(!event.aggregate_id.is_empty(), "`aggregate_id` is empty");
+        ensure!(event.payload.get().starts_with('{'), "`payload` is not an object");
+        ensure!(event.metadata.is_none_or(|metadata| metadata.get().starts_with('{')), "`metadata` is not an object");
         Ok(event)
     }
 

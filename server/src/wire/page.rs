@@ -134,7 +134,7 @@ impl<T: Listed> Type for PageBody<T> {
 
 /// Parses the time in the parameter `name`.
 pub fn time(name: &str, text: &str) -> Result<i64, Error> {
-    parse_date(text).ok_or_else(|| Error::invalid(format!("{name} must be an RFC 3339 time")))
+    parse_date(text).ok_or_else(|| Error::invalid(format!("`{name}` must be an RFC 3339 time")))
 }
 
 /// Returns the number of rows per page, which must be 1 to 200; the default is 50.

@@ -13,24 +13,26 @@ use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
 use super::plugin::FailureBody;
 
-/// The events and the version of the plugin for a dry run. Exactly one of `event_id`, `from_position`, `last`,
+/// The events for a dry run, and the version of the plugin to call. Exactly one of `event_id`, `from_position`, `last`,
 /// `step_ids` and `event` is required.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DryRunBody {
     pub event_id: Option<String>,
-    /// A position in the log. The plugin is called for the first events from this position that the plugin handles.
+    /// A position in the log. The plugin is called for the events from this position on, up to `limit` events. Events
+    /// that the plugin does not handle are skipped and not counted.
     pub from_position: Option<Whole>,
     /// The maximum number of events from `from_position`, 1 to 200; the default is 10.
     pub limit: Option<u64>,
-    /// The number of events, 1 to 200. The plugin is called for the last events in the log that the plugin handles.
+    /// The number of events, 1 to 200. The plugin is called for the last events in the log. Events that the plugin does
+    /// not handle are skipped and not counted.
     pub last: Option<u64>,
     /// The ids of parked steps, at most 200. The plugin is called for the events of these steps.
     pub step_ids: Option<Vec<String>>,
     /// An event that need not be in the log.
     pub event: Option<DryRunEvent>,
-    /// The version to call. The default is `loaded`. For a plugin that is not enabled, or with `script` or `manifest`,
-    /// the default is `folder`.
+    /// The version to call. If the plugin is not enabled, or if the request contains `script` or `manifest`, the
+    /// default is `folder`. Otherwise, the default is `loaded`.
     pub source: Option<OneOf<PluginSources>>,
     /// A script to call instead of the script in the plugin's folder, at most 256 KiB.
     pub script: Option<String>,
@@ -79,7 +81,8 @@ pub struct TrialBody {
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     assignments: Option<AnyValue>,
-    /// The differences between the facts and the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
+    /// The differences between `facts` and the facts of the plugin that are stored for the aggregate:
+    /// `{derived, edges_added, edges_removed}`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<AnyValue>,

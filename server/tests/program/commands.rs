@@ -1,4 +1,5 @@
-//! Runs every command that calls a server against a real server, and compares the requests with the OpenAPI document.
+//! Runs every command that calls a server. The tests use a real server, and compare the requests with the OpenAPI
+//! document.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::process::{Program, foldwork, key, output, text};
 use crate::recorder::{Recorder, Sent};
 
-/// The commands that call no server, or that are servers themselves.
+/// The commands that call no server, or that start a server.
 const WITHOUT_SERVER: [&str; 9] = [
     "serve",
     "demo",
@@ -171,8 +172,8 @@ fn call_imports_and_exports(session: &mut Session) {
     session.ok("import", "import all.ndjson --files files");
 }
 
-/// Imports an article several times. The import publishes the article once, and unpublishes it once after its file has
-/// become a draft.
+/// Imports an article twice, and twice more after its file has become a draft. Only the first import publishes the
+/// article, and only the third import unpublishes it.
 fn publish(session: &mut Session) {
     let file = session.path().join("repository/one.md");
     for (draft, expected) in [("false", [1, 0]), ("false", [1, 0]), ("true", [1, 1]), ("true", [1, 1])] {

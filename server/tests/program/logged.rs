@@ -1,4 +1,4 @@
-//! Tests the output of the program: the access log, lines of JSON, and the owner key.
+//! Tests the output of the program: the access log, the log in the JSON format, and the owner key.
 
 use std::io::{BufRead, BufReader};
 

@@ -1,5 +1,5 @@
-//! Tests `foldwork keys reset`, which creates a new owner key for an operator who has lost all keys, and commands on a
-//! store that does not exist.
+//! Tests `foldwork keys reset`, and commands on a store that does not exist. `foldwork keys reset` creates a new owner
+//! key for an operator who has lost all keys.
 
 use std::path::Path;
 use std::process::Output;

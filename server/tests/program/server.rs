@@ -39,7 +39,7 @@ impl Folder {
         std::fs::read_to_string(self.0.join("log")).expect("the log")
     }
 
-    /// Returns the program's command in this folder, with its log in the file `log`.
+    /// Returns a command that runs the program in this folder. The program's log goes to the file `log` in the folder.
     pub fn command(&self, settings: &[(&str, &str)]) -> Command {
         // Reads the variable at run time, because the tests may have been compiled in another checkout.
         let crate_folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").into());

@@ -1,5 +1,4 @@
-//! Generates the client from the current OpenAPI document, and extracts the example code from the README of the
-//! document.
+//! Generates the client from the current OpenAPI document, and extracts the example code from `openapi/README.md`.
 
 use std::error::Error;
 use std::path::PathBuf;

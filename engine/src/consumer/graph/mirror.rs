@@ -155,8 +155,8 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
     Ok(())
 }
 
-/// Adopts the contents of the checkpoint besides the graph: stopped plugins, the versions of plugins, and whether the
-/// edges match the definitions. Returns `false` if the versions cannot be read.
+/// Adopts everything that the checkpoint contains other than the graph: which plugins are stopped, which versions the
+/// plugins have, and whether the edges match the definitions. Returns `false` if the versions cannot be read.
 async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> bool {
     let mut has_adopted = true;
     if before.is_none_or(|before| before.circuits != checkpoint.circuits) {

@@ -75,8 +75,8 @@ struct Rebuild<'a> {
 
 /// Rebuilds the graph of a workspace. The old graph stays in use until the new graph is complete.
 ///
-/// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
-/// complete replaces the graph, and the other rebuild fails.
+/// Each rebuild writes to its own new generation. If two servers rebuild the graph at the same time, the first rebuild
+/// to complete replaces the graph, and the other rebuild fails.
 pub async fn rebuild(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot) -> Result<RebuildOutcome> {
     let _one = slot.begin_rebuild()?;
     let claim = {

@@ -109,8 +109,8 @@ impl RemainingEdges {
         (!page.is_empty()).then(|| self.state.graph.settle(&FollowerView::new(&self.state), &page, moment))
     }
 
-    /// Returns the digest of the basis for the checkpoint, if the basis has changed. Called when all edges match the
-    /// basis.
+    /// Returns the digest to store in the checkpoint, or `None` if the basis has not changed. Called when all edges
+    /// match the basis.
     pub fn take_basis(&mut self) -> Option<Arc<str>> {
         std::mem::take(&mut self.is_stale).then(|| self.basis.digest.clone())
     }

@@ -28,8 +28,8 @@ pub enum Attempt<T> {
     },
     /// The call failed, or was not made because the plugin is paused. The step is retried later.
     Postponed(Option<Failure>),
-    /// No call was made, because the circuit is open, or because the plugin is paused and no further step may wait for
-    /// a retry.
+    /// No call was made and no retry is planned. Either the circuit is open, or the plugin is paused and the maximum
+    /// number of its steps already wait for a retry.
     Refused,
     /// The call failed, and the plugin's `on_error` ignores failures.
     Skipped(Failure),
@@ -94,8 +94,8 @@ pub struct Calls<'a> {
 impl Calls<'_> {
     /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
     ///
-    /// A call that requests appends does not count as a success yet: the caller reports whether the log accepts the
-    /// appends.
+    /// A call whose result requests appends does not count as a success yet. The caller of this function must record
+    /// whether the log accepts the appends.
     pub async fn run<I: HookInput, T: RequestsAppends + HookValue>(
         &mut self,
         inputs: &[Arc<I>],

@@ -37,7 +37,7 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 }
 
 /// Returns the events that a plugin's facts request. Returns no events if the chain of derived events has reached its
-/// maximum length. `workspace` is the id of the workspace, for the log.
+/// maximum length. `workspace` is the id of the workspace, and is used only in the server's log messages.
 pub fn derived_events(
     workspace: &str,
     context: &EventContext,
@@ -98,7 +98,8 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, content, assignment.metadata)
 }
 
-/// The type and id that represent the workspace's owner in the id of a task, because another user may become the owner.
+/// The type and id that represent the workspace's owner in the id of a task. The user id of the owner is not used,
+/// because another user may become the owner.
 const OWNER: (&str, &str) = ("user", "owner");
 
 named!(TaskReason);
@@ -192,17 +193,17 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Creates the dispatcher of a worker that processes the log with the right `lead`. Appends of the dispatcher fail
-    /// after another server has taken over.
+    /// Creates the dispatcher of a worker. `lead` is the worker's right to process the log. After another server has
+    /// taken over, the dispatcher's appends fail.
     pub fn new(appender: Appender, lead: Lead) -> Dispatcher {
         Dispatcher { appender, lead }
     }
 
-    /// Appends all events that a plugin derived from one event, or none of these events. Skips existing events. Returns
-    /// the reason if the events are rejected.
+    /// Appends the events that a plugin derived from one event. Skips existing events. If an event is rejected, appends
+    /// none of the events and returns the reason.
     ///
-    /// If an aggregate of the events is deleted, appends the events one by one and drops the events of the deleted
-    /// aggregate, because a plugin must not restore a deleted aggregate.
+    /// Exception: if an aggregate of the events is deleted, appends the events one by one and drops the events of the
+    /// deleted aggregate, because a plugin must not restore a deleted aggregate.
     pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         // The first of several events may delete the aggregate of the other events.
         let several = if events.len() > 1 { events.clone() } else { Vec::new() };
@@ -257,8 +258,7 @@ impl Dispatcher {
         }
     }
 
-    /// Appends events one by one. A rejected event does not prevent the other events. Returns the reason of the first
-    /// rejection.
+    /// Appends events one by one, and continues after a rejected event. Returns the reason of the first rejection.
     pub async fn append_each(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         let mut outcome = Ok(());
         for event in events {

@@ -1,5 +1,5 @@
-//! Calls plugins for parked steps, whose events were processed earlier: when a request replays the steps, and when
-//! their retries are due.
+//! Late calls: calls plugins for parked steps. A step gets a late call when a request replays the step, or when the
+//! retry of the step is due.
 //!
 //! A late call gets its event and the aggregate right after the event, like the first call. Facts of a late call never
 //! replace facts of a later event of the aggregate. The events and tasks that a late call requests are appended when
@@ -85,8 +85,8 @@ pub(super) struct StreamData {
     newest: FxHashMap<(PluginIndex, AggregateId), NewestStep>,
 }
 
-/// The version of the newest event of a stream for which a plugin's step is done. Only events with versions after
-/// `after` are considered.
+/// The newest done step of a plugin for the events of a stream that have versions after `after`. `done` is the version
+/// of the step's event, or `None` if no step is done.
 #[derive(Clone, Copy)]
 struct NewestStep {
     done: Option<u64>,
@@ -140,8 +140,8 @@ impl StreamData {
     }
 }
 
-/// Returns the version of the newest later event of the stream for which the plugin was called and whose step is not
-/// parked. Searches the stream from its end.
+/// Finds the newest step of the plugin that is done for a later event of the stream, and returns the version of that
+/// event. A step is done if the plugin was called and the step is not parked. Searches the stream from its end.
 async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<Option<u64>> {
     let state = &worker.state;
     let about = state.plugins.about(plugin);
@@ -225,7 +225,8 @@ impl LateCall {
         }
     }
 
-    /// Ends the task of a scripted agent whose step is not retried.
+    /// Ends the scripted agent's task after a step of the hook `work` has failed and is not retried. Does nothing for
+    /// other hooks.
     pub async fn give_up(&self, worker: &Worker, failure: &Failure) -> Result<()> {
         if self.hook == Hook::Work {
             let Worker { scripted_agents, dispatcher, .. } = worker;

@@ -34,8 +34,8 @@ impl ParkingBuffer {
         ParkingBuffer { state: state.clone(), parked: Vec::new(), released: Vec::new(), retries }
     }
 
-    /// Returns the value of a successful call. Parks the step of a call that failed or was not made, for a retry or
-    /// until the step is replayed. Does not park a failed step if the plugin's `on_error` ignores failures.
+    /// Returns the value of a successful call. Parks the step of a call that failed or was not made. The parked step
+    /// waits for a retry or for a replay. Does not park a failed step if the plugin's `on_error` ignores failures.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,
@@ -101,7 +101,8 @@ impl ParkingBuffer {
         Some(failure)
     }
 
-    /// Parks a step until its first retry. Without a failure, the step is set aside because the plugin is paused.
+    /// Parks a step until its first retry. If `failure` is `None`, the plugin was not called, because the plugin is
+    /// paused.
     fn postpone(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Option<Failure>) {
         let calls = u32::from(failure.is_some());
         let retry_at = retry_at(calls, self.state.clock.now_ms());

@@ -36,8 +36,8 @@ const PAGE: usize = 512;
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayTally {
-    /// The number of events for which the plugin was called. If the tally comes from [`count`], which calls no plugin, the
-    /// number of events for which a replay would call the plugin. For the hook `work`, tasks are counted instead.
+    /// The number of events for which the plugin was called. In a tally of [`count`], this is the number of events for
+    /// which a replay would call the plugin. For the hook `work`, tasks are counted instead of events.
     pub events: u64,
     /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
     /// parked, unless the call itself failed and the plugin's `on_error` ignores failures.
@@ -55,8 +55,8 @@ pub struct ReplayTally {
 }
 
 impl ReplayTally {
-    /// Returns the sums of these counts and the counts of another hook's replay over the same events. `events` is the
-    /// larger of the two numbers, because both hooks were called for the same events.
+    /// Adds the counts of another hook's replay over the same events to these counts, and returns the sums. `events` is
+    /// not added: the result is the larger of the two numbers, because both hooks were called for the same events.
     pub fn with(&self, other: &ReplayTally) -> ReplayTally {
         ReplayTally {
             events: self.events.max(other.events),

@@ -92,7 +92,7 @@ impl ScriptedAgents {
         dispatcher.deliver(name, work::delivery(input, name, product, is_replayed)).await
     }
 
-    /// Ends the task of a step that failed and is not retried, so that the task does not wait forever.
+    /// Ends a task whose step failed and is not retried, so that the task does not wait forever.
     pub async fn give_up(
         &self,
         plugin: PluginIndex,

@@ -3,15 +3,15 @@
 use crate::error::Error;
 use crate::store;
 
-/// The error for calls of a plugin whose outcome is unknown, because the threads of the plugins have ended.
+/// The error of plugin calls with an unknown outcome. The outcome is unknown if the threads of the plugins have ended.
 #[derive(Debug)]
 pub struct Interruption;
 
 pub enum StepEnd {
     /// The threads of the plugins have ended.
     Interrupted,
-    /// The store has rejected a write, because another server has taken over or has processed these events. The result
-    /// of that server is kept.
+    /// The store has rejected a write of the step, because another server has taken over or has processed the events
+    /// of the step. The result of the other server is kept.
     Overtaken,
     Failed(Error),
 }

@@ -48,8 +48,8 @@ pub struct PreparedWork {
     now_ms: i64,
 }
 
-/// Returns the plugin whose scripted agent a task waits for after this event. Returns `None` if the event causes no
-/// work.
+/// Returns the plugin that must be called for a task after this event. This is the plugin of the scripted agent that
+/// the task waits for. Returns `None` if the event causes no work.
 pub fn worker(plugins: &PluginHost, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
     if !asks(&context.event) {
         return None;
@@ -125,7 +125,8 @@ impl PreparedWork {
     }
 }
 
-/// Returns whether a task still waits for the agent that it waited for after an event.
+/// Returns whether a task still waits for an agent now. `task` is the task right after the event that made the task
+/// wait for this agent.
 pub fn is_waiting(state: &State, task: &EventContext) -> bool {
     let agent = Task::new(&task.after).assigned_agent();
     state.folded.get(task.after.id.as_str()).is_some_and(|now| {

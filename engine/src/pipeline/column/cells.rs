@@ -85,8 +85,8 @@ impl Cells {
         }
     }
 
-    /// Clears the value of a row if the cells store strings, lists or values of any type. If the cells store only
-    /// integers, doubles, dates or booleans, the value stays.
+    /// Clears the value of a row. Has no effect if the cells store only integers, only doubles, only dates or only
+    /// booleans.
     pub fn blank(&mut self, row: usize) {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),

@@ -1,7 +1,8 @@
 //! The dictionary of a column, which assigns a code to each distinct string.
 //!
-//! A dictionary never removes strings, so reading the strings of a view needs no lock. All views share the index from
-//! strings to codes. A query reads the index once for each of its constants.
+//! A clone of a dictionary is a view. Reading the strings of a view needs no lock, because a dictionary never removes
+//! strings. Finding the code of a string needs the lock of the index, which all views share. A query finds the code of
+//! each of its constants only once.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};

@@ -5,13 +5,14 @@ use hashbrown::HashTable;
 /// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
 #[derive(Default)]
 pub struct NumberIndex {
-    /// Pairs of one half of a hash and a number. The stored half lets the table grow without reading keys.
+    /// The entries. An entry contains one half of the hash of a key, and the number for the key. The table can grow
+    /// without reading keys, because the entries contain these halves.
     entries: HashTable<(u32, u32)>,
 }
 
 impl NumberIndex {
-    /// Returns the numbers that are stored under a hash, and possibly numbers that are stored under other hashes with
-    /// the same half.
+    /// Returns the numbers that were inserted under a hash. May also return numbers that were inserted under a
+    /// different hash, if the table stores the same half for both hashes.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let half = half_of(hash);
         self.entries.iter_hash(spread(half)).filter(move |(known, _)| *known == half).map(|(_, number)| *number)
@@ -32,7 +33,8 @@ impl NumberIndex {
     }
 }
 
-/// Mixes a hash, because the table finds an entry by the lowest and the highest bits.
+/// Mixes the bits of a hash, so that its highest bits depend on all bits. The table finds an entry by the lowest and
+/// the highest bits of the hash.
 fn mixed(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -1,4 +1,5 @@
-//! Columns, which store the values of all rows at one path by type, and masks, which are sets of rows.
+//! Columns and masks. A column stores the values of all rows at one path, in vectors of one type where possible. A mask
+//! is a set of rows.
 //!
 //! The module stores data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
 //! before a change. Each column keeps its strings in a dictionary, so that strings are compared by their codes.
@@ -38,7 +39,7 @@ impl Column {
         self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
     }
 
-    /// Sets the cell of a row. Rows are added in order; the cell of an existing row is replaced.
+    /// Sets the cell of a row. Replaces the cell if the row exists. New rows must be added in order.
     pub fn set(&mut self, row_index: usize, cell: Cell) {
         let (segment, row) = (row_index / SEGMENT, row_index % SEGMENT);
         while self.segments.len() <= segment {
@@ -61,7 +62,8 @@ impl Column {
         &self.texts
     }
 
-    /// Returns whether the column provides the values of all rows. A column with opaque cells does not.
+    /// Returns whether the column provides the values of all rows. A column with opaque cells does not provide the
+    /// values of these cells.
     pub fn is_clear(&self) -> bool {
         self.segments.iter().all(|segment| segment.opaque() == 0)
     }

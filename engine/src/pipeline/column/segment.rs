@@ -6,7 +6,8 @@ use super::cells::{Cell, CellKind, Cells, is_exact};
 use super::dictionary::Dictionary;
 use crate::model::value::Value;
 
-/// The number of rows in a segment: few enough to copy in microseconds, and enough to make loops over them efficient.
+/// The maximum number of rows in a segment. Copying a segment takes only microseconds, and a loop over the rows of a
+/// segment is long enough to be efficient.
 pub const SEGMENT: usize = 4_096;
 
 /// A segment of a column: consecutive cells, stored by the type of their values.

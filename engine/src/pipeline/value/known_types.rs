@@ -25,7 +25,8 @@ pub struct KnownTypes<'a> {
     comparisons: Cell<u32>,
 }
 
-/// The functions that look up the fields of events. The first argument of each function is the name of the type.
+/// The functions that look up the fields of earlier events. The first argument of each function is the name of an
+/// aggregate type.
 #[derive(Clone, Copy)]
 pub struct ObservedFields<'a> {
     /// The function that returns whether an event of the type may have had the field.
@@ -72,8 +73,8 @@ enum PathDeclaration<'d> {
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
     Undescribed,
-    /// The definition declares no values at the path. Contains the fields of the object in which a name of the path is
-    /// missing, or `None` for a value without fields.
+    /// The definition declares no values at the path. Contains the fields of the object that lacks a name of the path.
+    /// Contains `None` if the path continues after a value that has no fields.
     Nothing(Option<&'d Fields>),
 }
 
@@ -126,8 +127,8 @@ impl<'a> KnownTypes<'a> {
         refusal
     }
 
-    /// Returns whether any of these types declares a value at the path, or a field on the path whose content is not
-    /// described.
+    /// Returns whether any of these types declares a value at the path. Also returns `true` if the path leads into a
+    /// declared field whose content is not described.
     pub fn declares(&self, types: &TypeNames, path: &str) -> bool {
         let is_declared = |found: &Definition| {
             found.field(first_of(path)).is_some() && !matches!(declared(found, path), PathDeclaration::Nothing(_))
@@ -244,8 +245,8 @@ fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
     PathDeclaration::Values(field)
 }
 
-/// Returns the kind of the values that states have at `inner`, which is the top-level field `field` or a field inside
-/// it. If `inner` is an array, returns the kind of its items.
+/// Returns the kind of the values that states have at `inner`. `inner` is the top-level field `field` or a field inside
+/// `field`. If `inner` is an array, returns the kind of its items.
 fn kind_of(field: &Field, inner: &Field) -> FieldKind {
     match (inner.field_type, field.fold, &inner.items) {
         (_, Fold::Count, _) | (FieldType::Date, Fold::Sum, _) => FieldKind::Plain,

@@ -9,7 +9,7 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
 pub const MAX_DEPTH: usize = 200;
 
-/// The length up to which a field name is not charged to the query, in bytes.
+/// The number of bytes of a field name that are not charged to the query.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.
@@ -44,15 +44,15 @@ pub fn own_bytes(value: &Value) -> usize {
     VALUE_BYTES + data
 }
 
-/// Returns the number of bytes that the name of a field takes in an object. Rows with the same fields share the names,
-/// so only the pointer to a name counts. Of a long name, which may be computed for one row, the bytes after the first
-/// `MAX_SHARED_NAME` bytes count as well.
+/// Returns the number of bytes that the name of a field takes in an object: the pointer to the name, and the bytes
+/// after the first `MAX_SHARED_NAME` bytes of the name. The first bytes do not count, because rows with the same fields
+/// share the names. The later bytes count, because a long name may be computed for one row.
 pub fn name_bytes(name: &Arc<str>) -> usize {
     size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
 }
 
-/// Returns the number of bytes that a kept value takes in addition to the memory of the source. At most `built` bytes
-/// of the value were built for the query.
+/// Returns the approximate number of bytes of a kept value that do not belong to the source. `built` is the maximum
+/// number of bytes of the value that were built for the query.
 pub fn built_bytes(value: &Value, built: usize, query: &Context) -> Result<usize> {
     if built == 0 { Ok(0) } else { Ok(expanded_bytes(value, query)?.min(built)) }
 }
@@ -88,8 +88,9 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     }
 }
 
-/// Counts the work of hashing or comparing a value. Returns the approximate number of values that are visited, or the
-/// number of blocks of 256 bytes in a string. Returns 0 if the work takes negligible time.
+/// Counts the work of hashing or comparing a value. For an array or object, returns the approximate number of visited
+/// values. For a string, returns the number of whole blocks of 256 bytes. For any other value, returns 0, because the
+/// work takes negligible time.
 ///
 /// Rejects an array or object that is nested too deeply, or whose expanded size would exceed the query's remaining
 /// memory. The expanded size counts a shared part once for each occurrence, so it may far exceed the memory that the

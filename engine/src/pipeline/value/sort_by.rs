@@ -49,8 +49,8 @@ impl SortSpec {
         self.order.key(row)
     }
 
-    /// Returns the sort key of a row. An array counts as one value, and a missing value counts as null. A name may be
-    /// the index of an array's item.
+    /// Returns the sort key of a row. An array counts as one value, and a missing value counts as null. A name in a
+    /// path may be the index of an item in an array.
     pub fn plain_key(&self, row: &Value) -> SortKey {
         let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| step(value, name)).cloned();
         self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()

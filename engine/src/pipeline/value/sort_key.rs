@@ -55,7 +55,8 @@ struct KeySlot<'r> {
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
-    /// The value to which the path leads if the first remaining name of the path is the index of an item of the array.
+    /// If the key is read from the items of an array and the first remaining name is the index of an item: the value to
+    /// which the path leads from this item. Otherwise `None`.
     indexed: Option<PathValue<'r>>,
 }
 
@@ -66,8 +67,8 @@ struct PathValue<'r> {
     value: Option<&'r Value>,
     /// The names of the path after the value.
     names: &'r [Arc<str>],
-    /// Whether the value is an array that is itself an item of an array, reached by its index. If the path ends at such
-    /// an inner array, the array counts as one value.
+    /// Whether the value is an array that the path has reached by its index in another array. If the path ends at such
+    /// an array, the array counts as one value.
     is_item: bool,
 }
 
@@ -101,11 +102,11 @@ impl SortOrder {
     }
 
     /// Returns the sort key of a row. Keys whose paths lead through the same array take their values from the same
-    /// item. A name may be the index of an item.
+    /// item. A name in a path may be the index of an item.
     ///
     /// # Errors
-    /// Fails if paths lead to or through different arrays, or if a name is the index of an item as well as the name of
-    /// a field of an item.
+    /// Fails if paths lead to or through different arrays. Also fails if a name in a path is both the index of an item
+    /// and the name of a field in an item.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         let numbered = self.keys.iter().enumerate();
         let slots: Vec<KeySlot> =
@@ -145,9 +146,9 @@ impl SortOrder {
         Ok(key)
     }
 
-    /// Returns the sort key of the item that sorts first in an array, with one value for each slot. For an empty array,
-    /// the value is `None` if the path ends at the array, and null otherwise. The flag of a slot is set if the array is
-    /// itself an item.
+    /// Returns the sort key of the item that sorts first in an array. The key has one value for each slot. For an empty
+    /// array, the value of a slot is `None` if the path ends at the array, and null otherwise. The flag next to each
+    /// slot is [`PathValue::is_item`] of the array.
     fn first<'r>(&self, slots: &[(KeySlot<'r>, bool)], through: PathArray<'r>) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
         for item in through.items {

@@ -51,8 +51,9 @@ pub fn add_number(
     Ok(())
 }
 
-/// Sorts the numbers and returns the percentile for each rank, or null for each rank if there are no numbers. A
-/// percentile is the smallest number that is greater than or equal to at least the fraction `rank` of the numbers.
+/// Sorts the numbers and returns the percentile for each rank, or null for each rank if there are no numbers. The
+/// percentile for a rank is the smallest number `n` in the list for which at least the fraction `rank` of the numbers
+/// are less than or equal to `n`.
 pub fn percentiles(numbers: &mut [f64], ranks: &[f64]) -> Value {
     numbers.sort_unstable_by(f64::total_cmp);
     ranks.iter().map(|rank| percentile(numbers, *rank)).collect::<Vec<_>>().into()

@@ -106,8 +106,8 @@ impl Sum {
     }
 
     /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if no decimal can represent
-    /// the sum. The sum of the doubles is converted to the decimal with the fewest digits whose nearest double is that
-    /// sum.
+    /// the sum. Converts the sum of the doubles to a decimal first: of all decimals whose nearest double is the sum of
+    /// the doubles, chooses the decimal with the fewest digits.
     fn as_decimal(&self) -> Option<Decimal> {
         let decimals = self.decimal.filter(|_| !self.is_beyond)?;
         let whole = Decimal::try_from_i128_with_scale(self.whole, 0).ok()?;

@@ -32,7 +32,7 @@ use walk::EdgesByNode;
 pub struct Graph {
     // A panic during a write may leave an edge in only one direction. A rebuild of the graph repairs such edges.
     inner: RwLock<Edges>,
-    /// The recently closed edges. This lock is taken last.
+    /// The recently closed edges. Code that needs both locks takes the lock of `inner` first.
     closed: Mutex<ClosedEdges>,
 }
 
@@ -40,14 +40,14 @@ pub struct Graph {
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// The facts of plugins that are not enabled. These facts are kept until their plugins are enabled again, and have
-    /// no other effect.
+    /// The facts of plugins that are not enabled. These facts are kept, but not used, until their plugins are enabled
+    /// again.
     hidden: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// The aggregates with a desired edge to each address.
+    /// For each address, the aggregates at which a desired edge to the address starts.
     referrers: FxHashMap<Address, BTreeSet<AggregateId>>,
     /// The kinds of addresses by which desired edges refer to nodes. `addresses` contains only these kinds.
     addressed: BTreeSet<AddressedBy>,
-    /// The aggregates with each address, by the position of their first event.
+    /// For each address, the aggregates with the address, sorted by the position of their first event.
     addresses: FxHashMap<Address, BTreeMap<u64, AggregateId>>,
     /// The open edges.
     open: EdgesByNode,
@@ -138,8 +138,8 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Changes the edges. Keeps the closed edges among the changes until these edges are stored, before any read sees
-    /// the changes.
+    /// Changes the edges. Before any read sees the changes, adds the edges that were closed to `closed`, which keeps
+    /// these edges until they are stored.
     fn change(&self, change: impl FnOnce(&mut Edges) -> Changes) -> Changes {
         let mut edges = self.inner.write();
         let changes = change(&mut edges);

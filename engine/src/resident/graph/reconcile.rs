@@ -188,7 +188,8 @@ impl Edges {
 
     /// Returns the node that matches a target. For an id, this is the aggregate with the id. For a page, this is the
     /// page that the first matching reference names in the project of `from`. For a label or a field, this is the
-    /// oldest matching aggregate of that project other than `from` itself.
+    /// oldest matching aggregate in the project of `from`. The aggregate `from` itself is chosen only if no other
+    /// aggregate matches the label or the field.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<ResolvedTarget> {
         match target {
             Target::Id(id) => {

@@ -105,8 +105,8 @@ impl EdgesByNode {
 }
 
 impl<'g> PastGraph<'g> {
-    /// Begins to read the graph at a moment. If `needs_store` is set in the result, the caller reads the edges that
-    /// were closed after the moment from the store, and passes each to [`PastGraph::add`].
+    /// Begins to read the graph at a moment. If `needs_store` is set in the result, the caller must read the stored
+    /// edges that were closed after the moment, and pass each edge to [`PastGraph::add`].
     pub fn begin(graph: &'g Graph, moment: PastMoment) -> PastGraph<'g> {
         let closed = ClosedRead::begin(&graph.closed);
         let needs_store = match moment {
@@ -123,7 +123,7 @@ impl<'g> PastGraph<'g> {
         }
     }
 
-    /// Returns the common neighborhood of several nodes at the moment, as [`walk_while`] does.
+    /// Returns the neighborhood of several nodes at the moment, as [`walk_while`] does.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
@@ -158,9 +158,9 @@ pub struct Neighborhood {
     pub truncated: bool,
 }
 
-/// Returns the common neighborhood of several nodes. The distance of a node is the distance from the nearest starting
-/// node. `proceed` is called for each visited node and edge. If `proceed` returns an error, the traversal ends with
-/// that error.
+/// Returns the nodes and edges that a traversal reaches from any of several starting nodes. The distance of a node is
+/// the distance from the nearest starting node. `proceed` is called for each visited node and edge. If `proceed`
+/// returns an error, the traversal ends with that error.
 pub fn walk_while<E>(
     edges: &Edges,
     from: &[AggregateId],

@@ -6,11 +6,13 @@ use super::fold::{fold, is_pair, trigrams, words};
 use super::index::{LABEL_BYTES, LabelEntry, LabelIndex, beginning};
 use super::words::{Sketch, Words};
 
-/// The maximum number of candidates found by trigrams, and of candidates found by words.
+/// The maximum number of candidates that are found by trigrams. The same limit applies to the candidates that are found
+/// by words.
 const MAX_CANDIDATES: usize = 250;
 /// The maximum number of indexed words that count as similar to one query word.
 const MAX_SIMILAR_WORDS: usize = 48;
-/// The minimum share of common trigrams for an entry to be found by trigrams.
+/// The minimum share of trigrams that an entry and the query must have in common, so that the entry is found by
+/// trigrams.
 const MIN_SHARE: f32 = 0.15;
 /// The weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
@@ -66,7 +68,8 @@ impl LabelQuery {
     }
 }
 
-/// Returns the similarity of two words, from 0 to 1. `query_word` may be the beginning of `word`.
+/// Returns the similarity of two words, from 0 to 1. The words are also similar if `word` begins with `query_word` and
+/// `query_word` has at least `MIN_PREFIX` letters.
 pub fn likeness(query_word: &str, word: &str) -> f64 {
     if query_word == word {
         return 1.0;

@@ -215,7 +215,7 @@ impl Operation {
     }
 }
 
-/// Returns the stream of bytes, which fails when the right ends.
+/// Returns a stream of the same bytes that fails when the right of `grant` ends.
 fn while_granted(bytes: Incoming, mut grant: Grant) -> Incoming {
     let ended = Box::pin(async move { grant.ended().await });
     stream::unfold((bytes, ended), |(mut bytes, mut ended)| async move {

@@ -1,5 +1,5 @@
-//! Upload links: a link names the path, and the version of the file that may be replaced. The holder of the link sends
-//! the bytes.
+//! Upload links. A link names a path, and the version of the file at the path when the link was created. The upload can
+//! replace only this version. The holder of the link sends the bytes.
 //!
 //! An upload through a link runs on behalf of the link's creator, with the rights that the creator has at the time of
 //! the upload.
@@ -53,8 +53,9 @@ pub struct LinkedUpload {
 }
 
 impl Writer {
-    /// Returns a link. The holder of the link can store a file with the place, name and media type of `new` once,
-    /// without another credential. The link is rejected if the file at the path has changed since the link was created.
+    /// Returns a link. The holder of the link can store one file, once, without another credential. The file has the
+    /// place, name and media type of `new`. The link is rejected if the file at the path has changed since the link was
+    /// created.
     pub async fn upload_link(&self, new: NewFile, max_bytes: Option<u64>) -> Result<UploadLink> {
         let state = self.context.state();
         state.refresh().await?;
@@ -115,8 +116,8 @@ impl LinkedUpload {
         self.max_bytes
     }
 
-    /// Stores the file like any other upload. The link contains neither the length nor the content disposition, so the
-    /// request provides both.
+    /// Stores the file like any other upload. The request provides the size and the content disposition, because the
+    /// link contains neither.
     pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<UploadOutcome> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {

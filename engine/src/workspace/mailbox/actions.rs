@@ -86,7 +86,8 @@ impl Operation {
         Ok(ActedTask { task: find(task, id)?, appended: effects(state, &done) })
     }
 
-    /// Prepares the inputs of a decision that are not in the log, or that take too long to compute during the decision.
+    /// Prepares some inputs of a decision: the inputs that are not in the log, and the inputs that take too long to
+    /// compute during the decision.
     async fn prepare(
         &self,
         id: &str,

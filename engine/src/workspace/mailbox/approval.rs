@@ -34,8 +34,8 @@ pub struct Approval {
     /// The events that an approval would append for effects now, with the states after these events. Empty if the task
     /// has no effects or cannot be approved.
     pub would_append: Vec<EffectView>,
-    /// The error with which an approval would be rejected, although the status of the task allows an approval. Stale
-    /// effects are marked in `would_append` instead.
+    /// The error with which an approval would be rejected. `None` if only the status of the task prevents an approval.
+    /// A stale effect causes no error here, but is marked in `would_append`.
     pub refusal: Option<Error>,
 }
 
@@ -150,17 +150,17 @@ async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView])
     Ok(())
 }
 
-/// Returns, for each effect, the version of the aggregate that the author of the effect has read, by the id of the
-/// artifact.
+/// Returns the versions of aggregates that the authors of effects have read. The key is the id of the artifact that
+/// contains the effect.
 fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
     let read = |artifact: &'_ Object| artifact.get("effect")?.get("expected_version")?.as_int();
     let entry = |artifact| Some((Object::get(artifact, "id")?.as_str()?, u64::try_from(read(artifact)?).ok()?));
     Task::new(task).current_artifacts().into_iter().filter_map(entry).collect()
 }
 
-/// Returns the fields of an aggregate that have changed since each of the versions. Reads the events up to the highest
-/// version, but at most `events_left` events, so versions above `events_left` are left out. Subtracts the number of
-/// read events from `events_left`.
+/// Returns, for each of the versions, the fields of the aggregate that have changed since this version. Leaves out
+/// versions above `events_left`. Reads the events up to the highest remaining version. Subtracts the number of read
+/// events from `events_left`.
 async fn changed_since(
     state: &State,
     id: &AggregateId,

@@ -1,4 +1,5 @@
-//! Claims the next task of an agent: the oldest of the waiting tasks with the highest priority.
+//! Claims the next task of an agent: the waiting task with the highest priority. Of tasks with the same priority, the
+//! oldest is claimed first.
 
 use super::tasks::{TaskFilter, TaskLimit};
 use super::work::{ActionOutcome, check_claim};

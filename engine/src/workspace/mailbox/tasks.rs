@@ -201,8 +201,8 @@ impl Reader {
         Ok(WholeTask { task: self.decider().view(task), ..WholeTask::new(task, entries) })
     }
 
-    /// Returns a page of tasks, newest first. The cursor of the next page is the position at which the stream of the
-    /// page's last task begins.
+    /// Returns a page of tasks, newest first. The cursor of the next page is the position of the event that created the
+    /// last task on the page.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -214,8 +214,8 @@ impl Reader {
 }
 
 impl CallContext {
-    /// Returns a page of the tasks that match a filter, newest first. If reads are strong, this includes tasks that
-    /// other servers have created.
+    /// Returns a page of the tasks that match a filter, newest first. If reads are strong, the page also contains tasks
+    /// that other servers have created.
     pub(super) async fn select_tasks(
         &self,
         filter: &TaskFilter,

@@ -22,8 +22,8 @@ use crate::workspace::rights::{AgentWriter, Writer};
 
 /// The maximum length of the name of an agent's instance, in bytes.
 const MAX_INSTANCE: usize = 200;
-/// The minimum time between two marks of the same agent as present, in milliseconds. Marks are limited because each mark
-/// may write to the store.
+/// The time that must pass before an action marks the same agent as present again, in milliseconds. The marks are
+/// limited because each mark may write to the store.
 const SEEN_AGAIN_MS: i64 = 5_000;
 
 /// The result of an agent's action.
@@ -128,9 +128,9 @@ impl AgentWriter {
         }
     }
 
-    /// Rejects the action `Cancel` and actions for other agents if the caller's key is bound to agents. If the request
-    /// names no agent, sets the key's only agent in `worker`, or rejects the request if the key is bound to several
-    /// agents.
+    /// Does nothing unless the caller's key is bound to agents. Rejects the action `Cancel`, and actions for agents to
+    /// which the key is not bound. If the request names no agent, sets the key's only agent in `worker`. If the key is
+    /// bound to several agents, rejects a request that names no agent.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {

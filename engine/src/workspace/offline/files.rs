@@ -44,8 +44,8 @@ impl Offline {
         Ok(Some(blocks.map(|block| block.map_err(Error::from)).boxed()))
     }
 
-    /// Stores the bytes of a file, then appends the event that refers to the bytes. `bytes` is `None` if the file was
-    /// replaced or deleted later, because the bytes no longer exist.
+    /// Stores the bytes of a file, then appends the event that refers to the bytes. Pass `None` as `bytes` if a later
+    /// event replaces or deletes the file, because the bytes no longer exist.
     pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<AppendOutcome> {
         // An event that is already in the log is only compared with the logged event. Storing the bytes again would
         // remove the bytes that the file refers to.
@@ -65,9 +65,10 @@ impl Offline {
         self.store_file(event, named, bytes).await
     }
 
-    /// Does the same as [`Offline::append_file`] for an event of an archive, whose workspace may have lost its store
-    /// and kept its files. Keeps stored bytes that have the right hash. Removes stored bytes that have another hash,
-    /// and stores `bytes` instead. Also returns whether the bytes of the file are now stored.
+    /// Does the same as [`Offline::append_file`] for an event of an archive. The bytes may already be stored, because
+    /// the workspace may have lost its store but kept its files. Keeps stored bytes that have the right hash. Removes
+    /// stored bytes that have another hash, and stores `bytes` instead. Also returns whether the bytes of the file are
+    /// now stored.
     pub async fn append_archived_file(
         &self,
         event: NewEvent,

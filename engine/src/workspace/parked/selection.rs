@@ -44,9 +44,9 @@ impl From<StepChoice> for StepSelection {
 }
 
 impl CallContext {
-    /// Returns the oldest selected steps, at most `most`, and the number of selected steps. Without
-    /// [`StepSelection::expected`], counting may stop as soon as this number is greater than the number of returned
-    /// steps. Fails if the number of selected steps is not the expected number.
+    /// Returns the oldest selected steps, at most `most`, and the number of all selected steps. Fails if the number of
+    /// selected steps differs from [`StepSelection::expected`]. If no number is expected, counting may stop as soon as
+    /// the count exceeds `most`, so more steps may be selected than counted.
     pub(super) async fn select_parked(
         &self,
         selection: &StepSelection,

@@ -30,7 +30,8 @@ const MAX_TRIAL_MS: f64 = 10_000.0;
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
 /// The maximum size of the manifest of a draft, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 64 << 10;
-/// The number of positions in each part of the log that a dry run reads to find the last events for the plugin.
+/// To find the last events for the plugin, a dry run reads the log backward in parts. This is the number of positions
+/// in a part.
 const LAST_PAGE: u64 = 64;
 
 /// The version of a plugin that a dry run calls.

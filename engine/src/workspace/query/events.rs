@@ -56,8 +56,8 @@ impl Table for EventTable<'_> {
         Box::new(rows.take(limit))
     }
 
-    /// Returns the number of events if the scan reads whole streams up to now. Returns `None` for any other scan. A
-    /// stream has as many events as its version, so the events are not read.
+    /// Returns the number of events if the scan reads whole streams up to now. Returns `None` for any other scan. Reads
+    /// no events, because the version of a stream is the number of its events.
     fn count(&self) -> pipeline::error::Result<Option<u64>> {
         let reader = self.reader;
         if self.scan.filter.is_some() || self.scan.limit.is_some() || reader.position != reader.snapshot.position() {
@@ -115,7 +115,8 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// Creates the iterator. `rows` is the number of events that the scan is likely to need, and limits the first page.
+    /// Creates the iterator. `rows` is the number of events that the scan is likely to need. This number also limits
+    /// the size of the first page.
     pub fn new(
         reader: &'a QueryReader<'a>,
         streams: &'a StreamScan<'a>,

@@ -227,10 +227,10 @@ pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee
         (Some("agent"), Some(id)) => Ok(Some(Assignee::Agent(id.into()))),
         (Some("user"), Some(id)) => Ok(Some(Assignee::User(id.into()))),
         (Some("agent" | "user"), None) => Err(id.invalid("required string")),
-        (None, Some(_)) => Err(kind.invalid("expected agent or user")),
+        (None, Some(_)) => Err(kind.invalid("expected `agent` or `user`")),
         (Some(other), given) => {
             let found = excerpt(&other.into());
-            let allowed = if given.is_some() { "agent or user" } else { "agent, user or none" };
+            let allowed = if given.is_some() { "`agent` or `user`" } else { "`agent`, `user` or `none`" };
             Err(kind.invalid(format!("expected {allowed}, found {found}")))
         }
     }
@@ -265,14 +265,14 @@ impl FilterTexts {
 
     /// Converts the texts to a filter. Fails if a text is not valid.
     pub fn filter(self) -> Result<TaskFilter, Error> {
-        let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
+        let wrong = |name: &str, allowed: &str| Error::invalid(format!("`{name}` must be {allowed}"));
         let statuses = match self.status.as_deref() {
             None => None,
             Some("open") => Some(Status::VARIANTS.iter().copied().filter(|status| status.is_open()).collect()),
             Some("closed") => Some(Status::VARIANTS.iter().copied().filter(|status| !status.is_open()).collect()),
             Some(list) => {
                 let found = named(list, Status::parse);
-                Some(found.ok_or_else(|| wrong("status", "open, closed or a comma-separated list of statuses"))?)
+                Some(found.ok_or_else(|| wrong("status", "`open`, `closed` or a comma-separated list of statuses"))?)
             }
         };
         let assignee_type = match self.assignee_type.as_deref() {
@@ -280,14 +280,14 @@ impl FilterTexts {
             Some("agent") => Some(Some("agent")),
             Some("user") => Some(Some("user")),
             Some("none") => Some(None),
-            Some(_) => return Err(wrong("assignee_type", "agent, user or none")),
+            Some(_) => return Err(wrong("assignee_type", "`agent`, `user` or `none`")),
         };
-        let source_type = self
-            .source_type
-            .map(|name| SourceType::parse(&name).ok_or_else(|| wrong("source_type", "agent, event, user or api")));
+        let source_type = self.source_type.map(|name| {
+            SourceType::parse(&name).ok_or_else(|| wrong("source_type", "`agent`, `event`, `user` or `api`"))
+        });
         let waiting_on = self
             .waiting_on
-            .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "human, agent or none")));
+            .map(|name| WaitingOn::parse(&name).ok_or_else(|| wrong("waiting_on", "`human`, `agent` or `none`")));
         let priorities = self.priority.map(|list| {
             let found = named(&list, Priority::parse);
             found.ok_or_else(|| wrong("priority", "a comma-separated list of `low`, `normal`, `high` and `urgent`"))

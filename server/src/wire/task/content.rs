@@ -60,7 +60,7 @@ shown! {
     event_type: Text = view.event_type.into(),
     occurred_at: String = format_date(view.occurred_at),
     actor: Text = view.actor.into(),
-    /// The id of the person who sent the request.
+    /// The id of the person who sent the request that appended the event.
     user_id: Option<Text> = view.user_id.map(Text),
     /// The id of the key that authenticated the request. Null for a session.
     key_id: Option<Text> = view.key_id.map(Text),

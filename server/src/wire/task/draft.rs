@@ -204,7 +204,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     Some(Effect { aggregate_id, event_type: event_type?, payload: payload?, expected_version })
 }
 
-/// Returns a part in which the numbers of the data keep their text.
+/// Returns a part whose numbers in `data` keep the text that the client wrote.
 fn exact_part(part: Value) -> Value {
     let Value::Object(fields) = &part else { return part };
     let Some((data, numbers)) = part.get("data").zip(fields.numbers_in("data")) else { return part };

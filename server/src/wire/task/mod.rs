@@ -61,7 +61,7 @@ shown! {
     /// The actions that the caller may take now. In feeds of agents, the actions that a person may take.
     allowed_actions: Vec<OneOf<TaskActions>> =
         view.allowed_actions.into_iter().map(|action| action.name().into()).collect(),
-    /// The number of the current or next attempt, from 1.
+    /// The number of the current or next attempt. The first attempt has the number 1.
     attempt: u64 = view.attempt,
     /// The id of the agent that holds the task.
     claimed_by: Option<Text> = view.claimed_by.map(Text),
@@ -106,14 +106,16 @@ shown! {
     task: TaskBody = whole.task.into(),
     messages: Vec<MessageBody> = whole.messages.into_iter().map(MessageBody::from).collect(),
     /// All versions of all artifacts. A task has at most 2,000 versions of artifacts, and at most 16 MiB of content.
-    /// Output beyond these limits gets 409 `task_full`.
+    /// Requests that would exceed these limits get 409 `task_full`.
     artifacts: Vec<ArtifactBody> = whole.artifacts.into_iter().map(ArtifactBody::from).collect(),
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry> = whole.timeline.into_iter().map(TimelineEntry::from).collect(),
     /// The events that approval would append now, at most 500, each with the state of its aggregate after the approval.
-    /// Empty if approval would append more events: `would_refuse` then contains the error `approval_too_large`.
+    /// If approval would append more than 500 events, `would_append` is empty, and `would_refuse` contains the error
+    /// `approval_too_large`.
     would_append: Vec<EffectBody> = approval.would_append.into_iter().map(EffectBody::planned).collect(),
-    /// The error that approval would return now, if the status of the task allows approval.
+    /// The error that approval would return now. Null if approval would succeed, or if the status of the task does not
+    /// allow approval. Also null if only stale effects prevent approval: `would_append` marks these effects as `stale`.
     would_refuse: Option<AnyObject> = approval.refusal.map(|error| ApiError::from(error).body.into()),
 }
 

@@ -61,15 +61,15 @@ pub struct ApproveTask {
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
     pub accept_stale: SentField<Option<bool>>,
-    /// Whether output from before the last `request_changes` may be approved; the default is false.
+    /// Whether output that was added before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
 }
 
 from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expected_version });
 
-/// Approves the task's output with changes. The changes are one of `modifications`, `content`, `text`, `artifact` and
-/// `artifacts`.
+/// Approves the task's output with changes. Exactly one of the fields `modifications`, `content`, `text`, `artifact`
+/// and `artifacts` must contain the changes.
 #[derive(Object)]
 pub struct EditTask {
     /// Fields to merge into the output's data.
@@ -83,7 +83,7 @@ pub struct EditTask {
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
     pub accept_stale: SentField<Option<bool>>,
-    /// Whether output from before the last `request_changes` may be approved; the default is false.
+    /// Whether output that was added before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,
     pub expected_version: SentField<Option<u64>>,
 }
@@ -180,8 +180,8 @@ pub struct AssignTask {
     pub assignee_id: SentText,
     pub agent_id: SentText,
     pub user_id: SentText,
-    /// The new due date, RFC 3339. If `due_at` is absent, the due date does not change. An overdue task becomes overdue
-    /// again when the new date passes.
+    /// The new due date, RFC 3339. If `due_at` is absent, the due date does not change. With a new due date, an overdue
+    /// task is not overdue until the new date passes.
     pub due_at: SentText,
     pub expected_version: SentField<Option<u64>>,
 }
@@ -210,8 +210,9 @@ from_fields!(only MarkTask { expected_version });
 pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
     pub ids: SentField<Option<Vec<String>>>,
-    /// An object instead of `ids`, with the id of each task and the version of the task that the caller has read. The
-    /// results are in the order of the ids in this object. A task with another version gets 409 `version_conflict`.
+    /// An object instead of `ids`. The object maps the id of each task to the version that the caller has read. The
+    /// results are in the order of the ids in this object. A task whose current version differs gets 409
+    /// `version_conflict`.
     pub expected_versions: SentField<Option<HashMap<String, u64>>>,
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.

@@ -34,7 +34,8 @@ pub enum Extremum {
     Greatest,
 }
 
-/// The end of an order, or of the input rows, from which values are kept.
+/// The end from which an accumulator or a window function takes values: the front or the back of the input rows, or of
+/// the sorted rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderEnd {
     Front,

@@ -120,8 +120,8 @@ impl Accumulator {
         Ok(AccumulatorState { data, memory: KeptBytes::default() })
     }
 
-    /// Adds the row of `env` to a group's state. At most `built` bytes of the row were built for the query. If the
-    /// state keeps these bytes, the query is charged for them.
+    /// Adds the row of `env` to a group's state, and charges the query for the values that the state keeps. `built` is
+    /// an upper limit for the bytes of the row that were built for the query. All other bytes belong to the source.
     pub fn add(&self, state: &mut AccumulatorState, built: usize, env: &Env) -> Result<()> {
         self.add_row(state, built, env).map_err(in_group)
     }

@@ -1,4 +1,5 @@
-//! Accumulators that keep a limited number of values from one end of an order.
+//! Accumulators that keep a limited number of values: the first or last, the least or greatest, or the top or bottom
+//! values.
 
 use std::collections::VecDeque;
 
@@ -43,9 +44,9 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-/// Adds the value of the row of `env` if the accumulator must keep this value for the rows so far, and removes the
-/// value that this value displaces. At most `built` bytes of the row were built for the query, and all other bytes
-/// belong to the source.
+/// Adds the value of the row of `env` if the result for the rows so far contains the value. If there are then more
+/// values than the limit allows, removes the value that the result no longer contains. `built` is an upper limit for
+/// the bytes of the row that were built for the query. All other bytes belong to the source.
 pub(super) fn add(
     kind: &AccumulatorKind,
     input: &Expr,
@@ -106,7 +107,8 @@ pub(super) fn add(
     }
 }
 
-/// Inserts a value at a position. At most `key_built` bytes of each part of its key were built for the query.
+/// Inserts a value at a position. `key_built` is an upper limit for the bytes that were built for the query in each
+/// part of the key.
 fn keep(
     bounded: &mut TopValues,
     at: usize,

@@ -42,7 +42,8 @@ impl<'q> ParseScope<'q> {
         ParseScope::new(FAMILIES, false, query)
     }
 
-    /// Returns the scope of `$redact`, which also has `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
+    /// Returns the scope of `$redact`: the root scope with the additional variables `$$DESCEND`, `$$PRUNE` and
+    /// `$$KEEP`.
     pub fn redact(query: &'q Context<'q>) -> ParseScope<'q> {
         ParseScope::new(FAMILIES, true, query)
     }

@@ -159,7 +159,7 @@ fn eval_convert(call: &OperatorCall, env: &Env) -> Answer {
     }
 }
 
-/// Parses the base of the digits of a number in a string: 2, 8, 10 or 16. Returns `None` for null.
+/// Parses the `base` argument of `$convert`: 2, 8, 10 or 16. Returns `None` for null.
 fn parse_base(value: &Value) -> Result<Option<u32>> {
     match whole_i32(value) {
         _ if value.is_null() => Ok(None),
@@ -169,8 +169,8 @@ fn parse_base(value: &Value) -> Result<Option<u32>> {
     }
 }
 
-/// Converts a value. In a conversion between a string and a number, the digits of the string have the base `base`. All
-/// other conversions ignore the base.
+/// Converts a value. In a conversion between a string and a number, the string contains the number in base `base`. All
+/// other conversions ignore `base`.
 fn convert_in_base(value: &Value, target: ConversionTarget, base: u32, env: &Env) -> Result<Value> {
     use ConversionTarget::{Decimal, Double, Int, Long};
     match (value, target) {
@@ -311,8 +311,8 @@ fn from_json(text: &str, target: ConversionTarget, env: &Env) -> Result<Value> {
     }
 }
 
-/// Converts a value to a decimal. Infinities and NaN stay doubles. Returns `None` for every other value that no decimal
-/// represents.
+/// Converts a value to a decimal, or to a double if the value denotes an infinity or NaN. Returns `None` if neither
+/// conversion is possible.
 fn to_decimal(value: &Value) -> Option<Value> {
     Some(match value {
         Value::Bool(flag) => Value::Decimal(Decimal::from(i64::from(*flag))),

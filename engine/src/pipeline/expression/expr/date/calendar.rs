@@ -110,8 +110,8 @@ pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     civil(ms).map(|_| ms).ok_or_else(overflow)
 }
 
-/// Returns the timestamp nearest to an instant. The library's timestamps do not include some hours at the beginning and
-/// the end of the calendar. In these hours, the offset of the first or the last timestamp applies.
+/// Returns the timestamp nearest to an instant. The library `jiff` has no timestamps for some hours at the beginning
+/// and the end of the calendar. In these hours, the offset of the first or the last timestamp applies.
 fn nearest(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }

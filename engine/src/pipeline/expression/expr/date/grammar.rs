@@ -43,7 +43,7 @@ pub(super) enum Meaning {
     /// A month alone.
     Month,
     Zone,
-    /// Midnight of the day that is this number of days after the current day.
+    /// Midnight, after adding this number of days to the date.
     Midnight(i64),
     Noon,
     Now,

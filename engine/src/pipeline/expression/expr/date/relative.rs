@@ -11,10 +11,13 @@ pub(super) struct RelativeDate {
     pub seconds: i64,
     pub microseconds: i64,
     pub weekday: Option<i64>,
-    /// The rule for choosing a day that falls on `weekday`. Rule 0 selects the first such day after today. If `days` is
-    /// negative, rule 0 may also select today. Rule 1 selects the first such day from today on. Rule 2 selects the day
-    /// in the current week, which may be before today. If `weekday` is negative, as after `ago`, rules 0 and 1 select a
-    /// day that is not after today.
+    /// The rule for choosing a day that falls on `weekday`, relative to the date in the string:
+    ///
+    /// - Rule 0 selects the first such day after the date. If `days` is negative, rule 1 applies instead.
+    /// - Rule 1 selects the first such day that is not before the date.
+    /// - Rule 2 selects the day in the week of the date, even if the day is before the date.
+    ///
+    /// A negative `weekday`, as after `ago`, changes rules 0 and 1: both select a day that is not after the date.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }
@@ -70,8 +73,8 @@ pub(super) fn weekday(word: &str) -> Option<i64> {
     DAYS.iter().position(is_day).map(|place| place as i64)
 }
 
-/// Returns the number that an ordinal or a word such as `next` denotes, and the `weekday_behavior` of a weekday after
-/// the word.
+/// Returns the number that a word denotes, and the `weekday_behavior` for a weekday that follows the word. The word
+/// must be an ordinal, or a word such as `next`.
 pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
     const ORDINALS: [&str; 12] = [
         "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",

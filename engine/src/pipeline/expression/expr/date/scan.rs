@@ -59,7 +59,7 @@ impl DateScan<'_> {
         self.faults.warning(self.at, message, self.text.get(self.at).copied());
     }
 
-    /// Applies a piece of the string that has the given meaning.
+    /// Updates the fields of the date from a piece of the string. `meaning` is the meaning of this piece.
     fn take(&mut self, meaning: Meaning, piece: &[u8]) {
         let mut piece = Piece { rest: piece };
         match meaning {
@@ -130,7 +130,8 @@ impl DateScan<'_> {
         }
     }
 
-    /// Starts a time at midnight. Records an error and returns `false` if the string already contains a time.
+    /// Sets the time of day to midnight, and records that the string contains a time. If a time is already recorded,
+    /// records an error and returns `false` instead.
     fn scan_time(&mut self) -> bool {
         if self.times > 0 {
             self.error("Double time specification");
