@@ -1,8 +1,9 @@
 //! Measures open workspaces at intervals: the backlog of tasks, the lag of consumers, the state of plugins, and the
 //! size of files.
 //!
-//! The server measures at regular intervals, independently of reads of the metrics. A value is read again only if it
-//! may have changed since the last reading, and after a pause in proportion to the time that the last reading took.
+//! The server measures at regular intervals, independently of reads of the metrics. A value is read again only if the
+//! value may have changed since the last reading. After each reading there is a pause, in proportion to the time that
+//! the reading took.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use crate::state::{GRAPH, NODES, State};
 /// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
 /// fiftieth of the time.
 const REST: u64 = 50;
-/// The age at which a reading of a stored value must be renewed even if this process has not changed the value, in
-/// microseconds. Applies only if other servers share the store, because these servers may change the value.
+/// The maximum age of a reading, in microseconds. An older reading is renewed even if this process has not changed the
+/// stored value. Applies only if other servers share the store, because these servers may change the value.
 const OTHERS_US: u64 = 60_000_000;
 
 /// The last measurement of each open workspace.

@@ -1,13 +1,14 @@
 //! The metrics of the program: their names, labels and descriptions, and how their values are recorded.
 //!
-//! The values of a label come from a closed set: names that the program defines, or names from its configuration. No
-//! client can create a series. For this reason, no label names a workspace, a user or a type: sign-ups create
-//! workspaces, and clients define types.
+//! The values of a label come from a closed set: names that the program defines, or names from its configuration.
+//! Clients must not be able to create series. For this reason, no label names a workspace, a user or a type: sign-ups
+//! create workspaces and users, and clients define types.
 
 use metrics::Label;
 
-/// Declares metrics and the list of these metrics. Each metric has its kind, its name, its labels in brackets, the
-/// buckets of a histogram after `in`, its description, and the series that exist from the start after `from`.
+/// Declares metrics and the list of these metrics. A declaration consists of the kind, the name, the labels in
+/// brackets, the keyword `in` with the buckets of a histogram, the description, and the keyword `from` with the initial
+/// series. The labels, `in` and `from` are optional.
 #[macro_export]
 macro_rules! metric_table {
     ($(#[$doc:meta])* $list:ident:

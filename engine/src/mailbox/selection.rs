@@ -29,7 +29,7 @@ pub struct TaskFilter {
     /// The type of the assignee. The outer `None` selects all tasks, the inner `None` tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
     pub assignee_id: Option<String>,
-    /// The id or slug of a project. [`TaskFilter::admits`] expects the id.
+    /// The id or slug of a project. Callers must replace a slug by the id before they call [`TaskFilter::admits`].
     pub project: Option<String>,
     pub source_type: Option<SourceType>,
     pub unread: Option<bool>,
@@ -69,9 +69,10 @@ pub fn prepare(folded: &FoldedStates) {
     }
 }
 
-/// Returns a page of the selected tasks whose first event is before a position, newest first. Also returns the position
-/// before which the next page begins, or `None` on the last page. The page ends at the limit that is reached first. The
-/// first selected task is on the page even if the task is larger than the size limit.
+/// Returns a page of the selected tasks, newest first. The page contains only tasks whose first event is before the
+/// position `before`. Also returns the value of `before` for the next page, or `None` on the last page. The page ends
+/// at the limit that is reached first. The first selected task is on the page even if the task is larger than the size
+/// limit.
 pub fn select(
     snapshot: &Snapshot,
     selection: &TaskFilter,

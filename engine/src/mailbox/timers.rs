@@ -1,5 +1,6 @@
-//! The timers of one open workspace. The timers read the states of tasks to find expired leases, ended deferrals,
-//! passed due dates, due escalation steps and assigned agents that have left, and append the resulting events.
+//! The timers of one open workspace. The timers read the states of tasks and append an event for each of these
+//! findings: an expired lease, an ended deferral, a passed due date, a due escalation step, and an assigned agent that
+//! has left.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
 //! uses the state at the log's end, so two successive leaders append only one event for a deadline. Timers store
@@ -41,12 +42,13 @@ const BATCH: usize = 512;
 const PAGE: usize = 4_096;
 /// The wait after an error of the store, or while another server leads the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The maximum time for which an agent may still renew a lease that expired before the timers started or the store
-/// became available again, in milliseconds: three heartbeats. The agent could not renew the lease earlier.
+/// The maximum grace period for an expired lease, in milliseconds: three heartbeats. A lease gets a grace period if the
+/// lease expired while no timers ran or while the store was not available, because the agent could not renew the lease
+/// then. The agent may still renew the lease during the grace period.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
-/// The time until the next check of a lease that has expired by the clock of this server, but not by the clock of the
-/// store, in milliseconds.
+/// The time until the next check of a lease, in milliseconds. Applies if the lease has expired by the clock of this
+/// server, but not by the clock of the store.
 const RECHECK_MS: i64 = 100;
 
 /// The running timers.
@@ -129,16 +131,17 @@ struct TimerLoop {
     schedule: Schedule,
     /// The position up to which the log has been processed. `None` if the states of all tasks must be read first.
     position: Option<u64>,
-    /// The time at which these timers started or the store last became available again, in milliseconds since the
-    /// epoch. If the clock is set back, this time is lowered to the current time. Agents could not renew leases that
-    /// expired before this time.
+    /// The start time of these timers, or the time at which the store last became available again, whichever is later,
+    /// in milliseconds since the epoch. If the clock is set back, this time is lowered to the current time. Agents
+    /// could not renew leases that expired before this time.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// The tasks that have ended or were deleted, and may still have lease rows, each with the version at its end.
+    /// The ids of tasks that have ended or were deleted, each with the version of the ended task. The store may still
+    /// have lease rows of these tasks.
     ended: Vec<(AggregateId, u64)>,
-    /// Whether the timers have searched the store for lease rows of tasks that ended before the start or on other
-    /// servers.
+    /// Whether the timers have searched the store for leftover lease rows. Leftover rows belong to tasks that ended
+    /// before the timers started, or that ended on another server.
     swept: bool,
 }
 
@@ -359,8 +362,8 @@ enum TimerOutcome {
     Elsewhere,
 }
 
-/// Returns the ids of the agents that a batch of events has changed and that have left, each id once. The caller
-/// searches all tasks for the tasks of these agents, once for the whole batch.
+/// Returns the ids of the agents that have left, among the agents that a batch of events has changed. Each id is
+/// returned once. The caller then searches all tasks once for the whole batch, and not once for each event.
 fn agents_that_left(events: &[Arc<Event>], has_left: impl Fn(&str) -> bool) -> HashSet<Arc<str>> {
     let agents = events.iter().filter(|event| &*event.aggregate_type == AGENT);
     let agents: HashSet<Arc<str>> = agents.map(|event| event.aggregate_id.text()).collect();

@@ -100,8 +100,8 @@ impl Caller {
     }
 
     /// Returns the origin to record for keys and invitations that the caller creates: the id of the presented key, or,
-    /// without a key, the session or the user. Keys and invitations created with a key end together with that key,
-    /// except for keys that the revocation keeps.
+    /// without a key, the session or the user. If a key ends, the keys and invitations that were created with the key
+    /// end as well. A revocation may keep the created keys.
     pub fn origin(&self) -> Arc<str> {
         match (&self.key_id, &self.session) {
             (Some(key), _) => key.clone(),
@@ -202,12 +202,12 @@ pub struct KeyRecord {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The origin of the key: the id of the creating key or of the key that replaced the creating key, or `session:…`
-    /// or `user:…` for a key created in a session. If the origin is revoked, the key stops working, unless the
-    /// revocation keeps the derived keys.
+    /// The origin of the key. For a key that was created with another key, the origin is the id of the other key, or of
+    /// its replacement. For a key that was created in a session, the origin is `session:…` or `user:…`. If the origin
+    /// is revoked, the key stops working, unless the revocation keeps the derived keys.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
-    /// exist.
+    /// exist. A revocation that keeps the derived keys removes the revoked key from this list.
     pub ancestors: Vec<Arc<str>>,
 }
 
@@ -267,12 +267,13 @@ pub struct Invitation {
     pub role: Role,
     /// The creation time, in milliseconds since the epoch.
     pub created_at: i64,
-    /// The time at which the invitation expires, in milliseconds since the epoch: the expiry of the key that created
-    /// the invitation. `None` if the invitation never expires.
+    /// The time at which the invitation expires, in milliseconds since the epoch. The invitation expires together with
+    /// the key that created the invitation. `None` if the invitation never expires.
     pub expires_at: Option<i64>,
-    /// The origin of the invitation: the id of the creating key or of the key that replaced the creating key, or
-    /// `session:…` or `user:…` for an invitation created in a session. An invitation ends when its key stops working.
-    /// `None` for invitations that were created before this field existed.
+    /// The origin of the invitation. For an invitation that was created with a key, the origin is the id of the key, or
+    /// of its replacement. If this key stops working, the invitation ends. For an invitation that was created in a
+    /// session, the origin is `session:…` or `user:…`. `None` for invitations that were created before this field
+    /// existed.
     pub derived_from: Option<Arc<str>>,
 }
 

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 const NANOSECONDS_PER_MS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`. A date outside the calendar's
-/// years has no such form and becomes its number of milliseconds.
+/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`. If the year of the date is
+/// outside the calendar, returns the number of milliseconds since 1970 instead.
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),

@@ -63,8 +63,8 @@ fn exceeds_limit(digits: &str) -> bool {
     digits.len() > Decimal::MAX_SCALE as usize && digits.parse().map_or(true, |magnitude: u128| magnitude >> 96 != 0)
 }
 
-/// Returns the decimal with the fewest digits whose nearest double is `double`. These are the digits of the number in
-/// JSON. Returns `None` for NaN, infinities and numbers beyond a decimal's digits.
+/// Returns the decimal with the fewest digits whose nearest double is `double`. JSON shows the number with the same
+/// digits. Returns `None` for NaN, infinities, and numbers that need more digits than a decimal has.
 pub fn of_double(double: f64) -> Option<Decimal> {
     if !double.is_finite() || double.abs() >= LIMIT {
         return None;
@@ -122,8 +122,8 @@ fn compare_magnitudes(decimal: Decimal, double: f64) -> Ordering {
     (part != 0).cmp(&(fraction != 0.0))
 }
 
-/// Converts a payload's value to a decimal. The value is a number, or a string that contains a decimal. `written` is
-/// the original text of the number, if the value is only the nearest double.
+/// Converts a payload's value to a decimal. The value is a number, or a string that contains a decimal. If the value is
+/// a double that only approximates the number in the payload, `written` is the original text of the number.
 pub fn decimal_of(value: &Value, written: Option<&str>) -> Option<Decimal> {
     match (value, written) {
         (Value::String(text), _) => parse(text),

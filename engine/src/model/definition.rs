@@ -13,7 +13,7 @@ const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 /// The maximum size of a label in a response with many aggregates, in bytes. Clients choose the size of a label.
 const SHOWN_LABEL_BYTES: usize = 512;
 
-/// The field that search covers even if the type does not declare the field, unless the type marks fields for search.
+/// The field that search covers if the type marks no fields for search. The type need not declare this field.
 const BODY: &str = "body";
 /// The largest weight of a searched field.
 pub const MAX_SEARCH_WEIGHT: u32 = 10;
@@ -36,8 +36,8 @@ pub enum FieldType {
 }
 
 impl FieldType {
-    /// Returns the type if folding converts the values of the type, so that states and payloads contain the values in
-    /// different forms. Otherwise returns `None`.
+    /// Returns the type itself if folding converts values of this type, and `None` otherwise. States contain converted
+    /// values in a different form than payloads.
     pub fn converted(self) -> Option<FieldType> {
         matches!(self, FieldType::Date | FieldType::Decimal).then_some(self)
     }
@@ -81,13 +81,15 @@ pub struct Field {
     /// The value that the field gets if the event that begins the state of an aggregate lacks the field.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
-    /// The smallest allowed number, or the smallest allowed length of an array or of a string in characters.
+    /// The smallest allowed number. For an array, the smallest allowed number of items. For a string, the smallest
+    /// allowed number of characters.
     pub min: Option<f64>,
-    /// The largest allowed number, or the largest allowed length of an array or of a string in characters.
+    /// The largest allowed number. For an array, the largest allowed number of items. For a string, the largest allowed
+    /// number of characters.
     pub max: Option<f64>,
     /// The regular expression that strings must match. The expression is compiled when a payload is checked.
     pub pattern: Option<Arc<str>>,
-    /// Whether the field is the label of the aggregate's node.
+    /// Whether the field is a label field, which gives an aggregate its label (see [`Definition::label_of`]).
     pub label: bool,
     /// Whether the field contains personal data.
     pub personal: bool,
@@ -173,8 +175,9 @@ impl Definition {
         self.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
     }
 
-    /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. If no
-    /// field is marked for search, these are all fields of type string, and `body`. The label is always searched.
+    /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. These
+    /// fields are the fields that are marked for search. If no field is marked, search covers all fields of type
+    /// string, and `body`. Search always covers the label fields.
     pub fn searched(&self) -> impl Iterator<Item = (&str, u32)> {
         let is_marked = self.fields.iter().any(|field| field.search);
         let is_searched = move |field: &&Field| match is_marked {

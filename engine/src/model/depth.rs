@@ -77,8 +77,8 @@ impl Object {
     }
 }
 
-/// Checks the nesting depth of a payload field's value. A fold that collects values in a list adds a level around a
-/// single value.
+/// Checks the nesting depth of a payload field's value. If the fold collects values in a list, the list counts as one
+/// more level around a value that is not an array.
 pub fn check_field(value: &Value, fold: Fold, at: impl Into<String>, violations: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
     // The payload or state itself is one level. A list that collects single values adds another level.

@@ -55,7 +55,7 @@ impl<'s> Names<'s> {
     }
 }
 
-/// Defines the functions of a visitor that accept values without names.
+/// Defines visitor functions that accept scalars. Scalars contain no names, so these functions check nothing.
 macro_rules! accept {
     ($($visit:ident: $type:ty),+) => {
         $(fn $visit<E>(self, _: $type) -> Result<(), E> {

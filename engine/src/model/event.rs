@@ -63,7 +63,8 @@ impl PartialEq for EventText {
 impl Eq for EventText {}
 
 impl Event {
-    /// Returns an event for tests. Its stream consists of all events up to `position`, and its payload is empty.
+    /// Returns an event for tests, with an empty payload. The version of the event equals `position`, as in a log with
+    /// only one stream.
     #[cfg(test)]
     pub fn sample(aggregate_id: &str, event_type: &str, position: u64) -> Event {
         Event {
@@ -166,8 +167,9 @@ pub struct NewEvent {
     pub renames_slug: bool,
     /// The record of the event in another log. Set only for events that an operator imports or restores.
     pub recorded: Option<OriginalRecord>,
-    /// The slugs of articles in the log that recorded the event. Articles of that log may share a slug with each other,
-    /// but not with any other article of the workspace.
+    /// The slugs of the articles in the other log that recorded the event. If `renames_slug` is set, an article of the
+    /// other log keeps a slug that only articles of the other log have. If a different article of the workspace has the
+    /// slug, the imported article gets another slug.
     pub slugs_in_log: Option<Arc<SlugsInLog>>,
 }
 

@@ -62,8 +62,8 @@ impl RequestBatch {
     }
 }
 
-/// Returns the line of one event, or the first and last line of all events, for an error message. `lines` contains the
-/// line of each event. `index` selects the single event, if it is given.
+/// Returns the place of events for an error message: the line of the event at `index`. Without `index`, returns the
+/// first and last line of all events. `lines` contains the line of each event.
 pub fn whereabouts(lines: &[u64], index: Option<usize>) -> String {
     match (index.and_then(|index| lines.get(index)), lines) {
         (Some(line), _) | (None, [line]) => format!("line {line}"),

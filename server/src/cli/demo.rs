@@ -224,7 +224,7 @@ fn midway(article: &Value) -> Option<String> {
     Some(middle.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
 }
 
-/// Returns shell commands that users can run next, in this order.
+/// Returns the shell commands that users can run next, in the order in which to run the commands.
 fn next_steps(client: &Client, article: Option<&str>) -> String {
     let server = client.server();
     let bearer = r#"-H "Authorization: Bearer $FOLDWORK_TOKEN""#;

@@ -45,7 +45,8 @@ pub struct PortableEvent<'a> {
 /// so every import of a file assigns the same ids, and equal lines have different ids.
 #[derive(Debug, Default)]
 pub struct LineIds {
-    /// The number of events of each stream so far, by a digest of the stream's id, which takes less memory than the id.
+    /// Maps a digest of each stream's id to the number of the stream's events so far. The digest takes less memory than
+    /// the id.
     ordinals: HashMap<u128, u64>,
 }
 
@@ -77,7 +78,7 @@ impl<'a> PortableEvent<'a> {
         Ok(json)
     }
 
-    /// Returns the SHA-256, in hexadecimal, of the event with sorted fields and without white space.
+    /// Returns the SHA-256, in hexadecimal, of the event's JSON with sorted fields and without white space.
     fn digest(&self) -> anyhow::Result<String> {
         let mut canonical = serde_json::to_value(self)?;
         canonical.sort_all_objects();

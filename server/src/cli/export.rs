@@ -55,8 +55,8 @@ pub struct ExportSelection {
     pub aggregate_type: Option<String>,
 }
 
-/// The progress of an export: the position up to which the log was read, and the numbers of exported events and of
-/// events of files that were left out.
+/// The progress of an export: the position up to which the log was read, the number of exported events, and the number
+/// of events that were left out because they belong to files.
 #[derive(Debug, Default)]
 pub struct ExportProgress {
     pub position: u64,
@@ -112,8 +112,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     output::print_line(&closing)
 }
 
-/// Writes the selected part of a workspace to a file, and the bytes of its files to a folder if one is given. The file
-/// appears under its name only when it is complete.
+/// Writes the selected part of a workspace to `path`. If the folder `files` is given, also writes the bytes of the
+/// exported files to this folder. The output appears at `path` only when the output is complete.
 pub async fn write_file(
     source: &ExportSource<'_>,
     selection: &ExportSelection,
@@ -254,9 +254,10 @@ impl ExportRun<'_> {
         Ok(())
     }
 
-    /// Returns whether an event restores a deleted aggregate, and records deletions for later events. A restoring event
-    /// needs the flag `restore` in the export, so that an import keeps the payload as it is. If the restore started
-    /// from an empty state, `$unset` in the payload lists the fields of the state before the deletion.
+    /// Returns whether an event restores a deleted aggregate. Also records deletions for later events. The export adds
+    /// the flag `restore` to a restoring event, so that an import keeps the payload as it is. The flag is also correct
+    /// if the restore started from an empty state: `$unset` in the payload then lists the fields of the state before
+    /// the deletion.
     fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {
@@ -267,8 +268,9 @@ impl ExportRun<'_> {
         }
     }
 
-    /// Returns the aggregates that have an event `<type>.deleted` up to a position. Aggregates that were restored later
-    /// are included, because the flag `restore` has no effect on an event of an aggregate that is not deleted.
+    /// Returns the aggregates that have an event `<type>.deleted` up to a position. Also returns aggregates that were
+    /// restored later. The next event of such an aggregate gets the flag `restore`, which has no effect on an aggregate
+    /// that is not deleted.
     async fn deleted_before(&self, position: u64) -> anyhow::Result<HashSet<String>> {
         let mut deleted = HashSet::new();
         if position == 0 {

@@ -44,8 +44,8 @@ impl<'a> Document<'a> {
         self.front.get("slug").and_then(scalar_text).and_then(|text| slug::of_front_matter(&text))
     }
 
-    /// Returns the fields of the file's article. Only the field `front_matter` may contain the flags `draft`,
-    /// `published` and `publish`.
+    /// Returns the fields of the file's article. The flags `draft`, `published` and `publish` stay in the field
+    /// `front_matter` and do not become fields of the article.
     pub fn into_fields(self, path: &str, slug: &str, warnings: &mut Vec<Warning>) -> Map<String, Value> {
         let folders: Vec<&str> =
             path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
@@ -148,9 +148,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns `front_matter` and the names of the optional fields that the front matter in `fields` sets. Returns no names
-/// if `fields` contains no front matter. The names distinguish the fields of the file from the fields that people have
-/// set.
+/// Returns the names of the fields that come from the front matter in `fields`: `front_matter` and the optional fields
+/// for which the front matter has a value. Returns no names if `fields` contains no front matter. An optional field
+/// that is not returned may have been set by a person.
 pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(values)) = fields.get(FRONT_MATTER) else { return Vec::new() };
     let document = Document { front: FrontMatter::of_values(values.clone()), body: "" };

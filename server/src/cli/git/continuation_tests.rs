@@ -238,7 +238,7 @@ fn a_repository_in_an_unsupported_format_is_refused_with_a_remedy() {
     }
 }
 
-/// Returns the path of the file and the slug of each article.
+/// Returns each article's path and slug, in order.
 fn slugs(model: &Model) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let fields = model.articles.values().flatten();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 /// The endings of the names of Markdown files, in lower case.
 const ENDINGS: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
-/// The maximum number of characters of a commit's subject that an event includes.
+/// The maximum number of characters of a commit's subject in an event.
 const MAX_SUBJECT_CHARS: usize = 500;
 /// The earliest time that the server accepts: 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
@@ -16,8 +16,8 @@ const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 /// The minimum percentage of unchanged content in a renamed file. With another value, later imports would treat some
 /// renamed files as new articles.
 const RENAME_SIMILARITY: u16 = 50;
-/// The maximum number of files of a commit that are compared to find renames. In larger commits only files with equal
-/// content are matched.
+/// The maximum number of files of a commit that are compared to find renames. If a commit has more files, only files
+/// with equal content are matched.
 const RENAME_LIMIT: usize = 1_000;
 
 /// The data of a commit that the events of its changes contain.

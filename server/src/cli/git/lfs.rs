@@ -1,5 +1,5 @@
-//! Reads the content of files in Git LFS. Git stores only a pointer to such a file. A clone with the content stores the
-//! content in a folder of its own.
+//! Reads the content of files in Git LFS. Git stores only a pointer to such a file. If a clone has the content, the
+//! content is in the folder `lfs/objects` of the git directory.
 
 use git2::Repository;
 use sha2::{Digest, Sha256};

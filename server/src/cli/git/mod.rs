@@ -121,8 +121,9 @@ pub struct Outcome {
     pub appended: u64,
     /// The number of articles at HEAD or in the folder.
     pub articles: usize,
-    /// The number of files that cannot be an article, files and folders that cannot be read, and files with an event
-    /// that the server rejected. The article of a file that cannot be read stays unchanged.
+    /// The number of files and folders that were not imported: files that cannot be an article, files and folders that
+    /// cannot be read, and files with an event that the server rejected. The article of a file that cannot be read
+    /// stays unchanged.
     pub missing: usize,
     /// Whether the import found a file that it then failed to read.
     pub has_unread: bool,

@@ -60,8 +60,8 @@ impl<'a> Outbox<'a> {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. From now on, the progress contains the time of the commit's events, because an
-    /// import that is interrupted within the commit has appended some of these events.
+    /// Begins the changes of a commit. Adds the time of the commit's events to the progress now, because an import that
+    /// is interrupted within the commit may have appended some of these events.
     pub fn begin(&mut self, moment: EventMoment) {
         self.progress.towards = moment.commit_id();
         self.progress.at = moment.at.max(self.progress.at);

@@ -1,4 +1,4 @@
-//! Checks that a folder contains files of its last import before an import removes the articles of the missing files. A
+//! Before an import removes the articles of missing files, checks that the folder contains files of its last import. A
 //! path alone does not identify a folder: the drive of the folder may not be mounted, and another machine may have
 //! another folder at the same path.
 
@@ -11,8 +11,9 @@ use super::source::FileSource;
 use super::state::{ArticleState, BODY, Digest, digest};
 use super::walk::{Article, fields_of};
 
-/// Fails if a folder contains none of the files of the last import, not even under another name, or if the folder may
-/// have been moved and contains less than half of the files. Never fails after an import without files.
+/// Fails if a folder contains none of the files of its last import, not even under another name. If the folder may have
+/// been moved, fails if the folder contains fewer than half of these files under the same names. Never fails after an
+/// import without files.
 pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     let FileSource::Folder(folder) = source else { return Ok(()) };
     let ProjectState { project, record, moved_from, held, .. } = loaded;

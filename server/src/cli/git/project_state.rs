@@ -112,8 +112,8 @@ impl WorkspaceReader<'_> {
         })
     }
 
-    /// Returns the record of a folder from before the folder was moved. Fails if several records may be this record.
-    /// `rows` are the records of the project that the user has named.
+    /// Returns the record that may have been written for the folder before the folder was moved, if there is one. Fails
+    /// if there are several such records. `rows` are the records of the project that the user has named.
     fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {
         let moved = Row::of_moved(rows, self.source);
         match moved.as_slice() {
@@ -130,9 +130,10 @@ impl WorkspaceReader<'_> {
         }
     }
 
-    /// Prints a note that a source without a record is imported into `project`, although another project may have the
-    /// source's articles from before the folder was moved, or from another machine. The note names the first of
-    /// `others` that has a project. If no record has a project, prints nothing.
+    /// Prints a note that a source without a record is imported into `project`. Another project may already have the
+    /// source's articles, from an import on another machine or from an import before the folder was moved. The note
+    /// names the source and the project of the first record of `others` that has a project. If no record of `others`
+    /// has a project, prints nothing.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
         let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {
@@ -177,8 +178,8 @@ impl WorkspaceReader<'_> {
         Ok(held)
     }
 
-    /// Returns the times of the deletions of articles, by id. Returns no times for a folder, because events of a folder
-    /// have the server's time, which is later.
+    /// Returns a map from the id of each article that was deleted to the time of its last deletion. The map is empty
+    /// for a folder: events of a folder get the server's time, which is later than every deletion.
     async fn deletion_times(&self, project: &str) -> anyhow::Result<HashMap<String, Timestamp>> {
         let mut ended: HashMap<String, Timestamp> = HashMap::new();
         if self.source.kind != "git" {
@@ -196,7 +197,7 @@ impl WorkspaceReader<'_> {
         Ok(ended)
     }
 
-    /// Returns a map from the ids of articles to the ids of the records of the imports that created the articles.
+    /// Returns a map from the id of each imported article to the id of the import record that lists the article.
     async fn owners(&self, records: &[&Row]) -> anyhow::Result<HashMap<String, String>> {
         let mut owners = HashMap::new();
         for record in records {
@@ -211,8 +212,8 @@ impl WorkspaceReader<'_> {
         Ok(owners)
     }
 
-    /// Adds to the record the articles of an earlier import that kept no record. The new import continues at the last
-    /// commit of the events of these articles.
+    /// Adds to the record the articles of an earlier import that kept no record. The new import continues at the commit
+    /// of the latest event of these articles.
     async fn add_unrecorded(
         &self,
         record: &mut Record,

@@ -63,9 +63,10 @@ pub struct Row {
 
 impl Row {
     /// Returns the record of a source among the records of a project, if there is one. A folder is recognized by its
-    /// full path, or by its name if the record was written by an earlier version and has no path. A repository is
-    /// recognized by its first commit, or, because a rewritten history or a shallow clone may lack the first commit, by
-    /// the commit that was imported last or by its remote. `knows` returns whether the repository has a commit.
+    /// full path. If an earlier version of the program wrote the record without a path, the folder is recognized by its
+    /// name. A repository is recognized by its first commit, by the commit that was imported last, or by its remote, in
+    /// this order. The first commit alone is not enough, because a rewritten history or a shallow clone may lack this
+    /// commit. `knows` returns whether the repository has a commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
         let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
         if source.kind != "git" {
@@ -78,9 +79,9 @@ impl Row {
             .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
     }
 
-    /// Returns the records of folders with the name of the source whose paths do not exist on this machine. One of
-    /// these records may be the record of the source before the folder was moved. The other records belong to folders
-    /// of other machines.
+    /// Returns the records of folders that have the same name as the source and a path that does not exist on this
+    /// machine. One of these records may have been written for the source before the folder was moved. The other
+    /// records belong to folders of other machines.
     pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
         let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
         // A path that cannot be checked, such as a path below a locked folder, may exist.

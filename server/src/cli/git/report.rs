@@ -1,4 +1,4 @@
-//! The report of an import: the warnings, once for each file, and the files without an article at the end.
+//! The report of an import: the warnings, once for each file, and the files that have no article when the import ends.
 
 use std::collections::{BTreeSet, HashSet};
 

@@ -64,8 +64,8 @@ impl Budget {
         Self { values: MAX_VALUES, bytes: MAX_BYTES }
     }
 
-    /// Subtracts a number of values, and the `bytes` bytes of their texts, from the budget. Fails if the budget is too
-    /// small.
+    /// Subtracts a number of values, and the number of bytes of their texts, from the budget. Fails if the budget is
+    /// too small.
     pub fn charge(&mut self, values: usize, bytes: usize) -> Result<(), String> {
         match (self.values.checked_sub(values), self.bytes.checked_sub(bytes)) {
             (Some(values), Some(bytes)) => {

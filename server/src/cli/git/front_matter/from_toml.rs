@@ -6,8 +6,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::entry::{Block, Budget, FrontMatterEntry, MAX_DEPTH, Warning, kept_as_text, shown, too_deep};
 
-/// The maximum number of invalid statements. For each invalid statement, the text is parsed again without the
-/// statement.
+/// The maximum number of invalid statements in front matter. The number is limited, because the text is parsed again
+/// after each invalid statement is removed.
 const MAX_FAULTS: usize = 20;
 /// The maximum size of a name in bytes. An invalid statement with a longer name is left out instead of kept as text.
 const MAX_NAME: usize = 1_000;
@@ -70,8 +70,8 @@ fn parse(source: &str, first_line: usize, warnings: &mut Vec<Warning>) -> Result
     Ok(converted.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// Returns the index of the first line with the error `message`, a name with too many parts. The parser does not report
-/// the place of this error, so beginnings of the text are parsed until the line is found.
+/// Returns the index of the first line that causes the error `message`: a name with too many parts. The parser does not
+/// report the place of this error. The line is found by parsing beginnings of the text that end at different lines.
 fn unlocated(source: &str, message: &str) -> usize {
     let mut ends = Vec::new();
     for line in source.split_inclusive('\n') {
@@ -154,8 +154,8 @@ fn statement_at(source: &str, line: usize) -> Option<Statement<'_>> {
     Some(Statement { first, count: next - first, name, value: value.trim() })
 }
 
-/// Returns whether a line looks like the beginning of a statement. The result is seldom wrong for a line inside a list
-/// or a multi-line text.
+/// Returns whether a line looks like the beginning of a statement. A line inside a list or a multi-line text is seldom
+/// mistaken for a beginning.
 fn is_beginning(line: &str) -> bool {
     let is_name = |name: &str| {
         let name = name.trim();
@@ -172,8 +172,8 @@ fn table_name(line: &str) -> Option<String> {
     is_name.then(|| shown(name))
 }
 
-/// Returns the text with `count` lines from the line `first` emptied instead of removed, so that later lines keep their
-/// numbers.
+/// Returns the text with `count` lines emptied, from the line `first` on. The lines are not removed, so that later
+/// lines keep their numbers.
 fn blanked(source: &str, first: usize, count: usize) -> String {
     let lines = source.split_inclusive('\n').enumerate();
     lines.map(|(at, line)| if (first..first + count).contains(&at) { "\n" } else { line }).collect()

@@ -9,7 +9,8 @@ use super::entry::{
     Block, Budget, FrontMatterEntry, MAX_DEPTH, Warning, exact_number, kept_as_text, repeated, shown, too_deep,
 };
 
-/// The nesting limit of the YAML parser, one level above [`MAX_DEPTH`] so that the reader reports deeper values itself.
+/// The nesting limit of the YAML parser. The limit is one level above [`MAX_DEPTH`], so that [`YamlReader`] reports
+/// values deeper than [`MAX_DEPTH`] before the parser fails.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
 /// Returns the entries of front matter. Returns `None` if the text is not empty and has no names with values. Text
