@@ -68,7 +68,8 @@ pub enum Error {
     #[error("could not fetch the signing keys of the issuer {0}; repeat the request")]
     IssuerUnavailable(String),
 
-    /// A bug in this program, or a failure of the store that a retry does not solve. No input may cause this error.
+    /// A bug in this program, or a failure of the store that a retry does not solve. Input from a client must never
+    /// cause this error.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -113,7 +114,7 @@ impl Error {
         Error::conflict_with(code, message, Object::new())
     }
 
-    /// Returns the error for a conflict. `details` contains the fields of the response other than the code and the
+    /// Returns the error for a conflict. The response contains the fields of `details` in addition to the code and the
     /// message.
     pub fn conflict_with(code: ErrorCode, message: impl Into<String>, details: Object) -> Error {
         Error::Conflict { code, message: message.into(), details: Box::new(details), index: None }

@@ -125,8 +125,9 @@ pub enum OnError {
     /// Retries the call a few times, then parks the step with the reason of the failure.
     #[default]
     Park,
-    /// Skips the event without parking the step. The failure counts in the plugin's measures, but not toward its
-    /// circuit. If the call succeeds but the log rejects the appends of the call, parks the step.
+    /// If the call fails, skips the event without parking the step. The failure counts in the plugin's measures, but
+    /// not among the failures that pause the plugin. If the call succeeds but the log rejects the appends of the call,
+    /// parks the step.
     Skip,
     /// Retries the call a few times with increasing delays, then parks the step. Other events do not wait for the
     /// retries.

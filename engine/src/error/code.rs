@@ -7,8 +7,9 @@ use crate::model::value::Value;
 /// Declares the codes, each with its meaning, the statuses of responses with the code, and advice for clients.
 macro_rules! error_codes {
     ($($(#[$meaning:meta])+ $code:ident $statuses:tt: $advice:tt;)+) => {
-        /// The code of an error, for programs. Codes are stable. `docs/errors.md` lists the codes: the documentation of
-        /// a code is its meaning, and the message of a code is advice for clients.
+        /// The code of an error, for programs. Codes are stable. The doc comment of a code is the meaning of the code,
+        /// and the `message` attribute is advice for clients. `docs/errors.md` lists all codes with their meanings and
+        /// advice.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumIter, EnumMessage, EnumProperty, IntoStaticStr)]
         #[strum(serialize_all = "snake_case")]
         pub enum ErrorCode {

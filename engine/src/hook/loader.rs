@@ -11,7 +11,8 @@ pub struct PluginDraft {
     pub script: Option<String>,
 }
 
-/// A loader for versions of scripted plugins. The checks are as strict as at the start of the program.
+/// A loader for versions of scripted plugins. All methods check a manifest and a script as strictly as the start of the
+/// program does. Only [`Loader::load`] also runs the plugin's cases.
 pub trait Loader: Send + Sync + 'static {
     /// Loads a plugin from its current files and runs its cases. Returns `None` if no scripted plugin has this name.
     fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
@@ -19,8 +20,8 @@ pub trait Loader: Send + Sync + 'static {
     /// Loads a version that was checked before, possibly by another server. Does not run the plugin's cases.
     fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal>;
 
-    /// Loads a draft of a plugin for a dry run. The limits of a call are not higher than the limits of the installed
-    /// plugin. Returns `None` if a part is missing and no scripted plugin has this name.
+    /// Loads a draft of a plugin for a dry run. A manifest in the draft cannot raise the limits of the installed
+    /// plugin. Returns `None` if the draft lacks a part and no scripted plugin has this name.
     fn draft(&self, name: &str, draft: &PluginDraft) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 }
 

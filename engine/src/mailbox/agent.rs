@@ -52,7 +52,7 @@ pub enum AgentAction {
         drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
         /// Whether the output skips the review. The action is rejected if the task requires a review, or if the output
-        /// has an effect, which only an approval appends.
+        /// has an effect. An effect in an agent's request is appended only by an approval.
         unreviewed: bool,
     },
     RequestInput {

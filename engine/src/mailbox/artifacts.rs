@@ -103,8 +103,8 @@ fn not_author(author: &str) -> Error {
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
-/// Returns a draft with a default name if the draft has neither a name nor the id of an artifact. The default names in
-/// one request differ. Other drafts stay unchanged.
+/// Gives a default name to a draft that has neither a name nor the id of an artifact. Returns any other draft
+/// unchanged. `unnamed` counts the default names in the request, so that these names differ.
 fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {
         return draft.clone();

@@ -14,9 +14,11 @@ use crate::state::folded_states::FoldedStates;
 pub struct Backlog {
     /// The number of open tasks by status, in the order of [`Backlog::statuses`].
     counts: [u64; 6],
-    /// The time of the last change of the task that has waited longest for a person, in milliseconds since the epoch.
+    /// The start of the longest wait for a person, in milliseconds since the epoch. A wait starts at the last change of
+    /// the task.
     pub oldest_for_human: Option<i64>,
-    /// The time of the last change of the task that has waited longest for an agent, in milliseconds since the epoch.
+    /// The start of the longest wait for an agent, in milliseconds since the epoch. A wait starts at the last change of
+    /// the task.
     pub oldest_for_agent: Option<i64>,
 }
 

@@ -105,7 +105,8 @@ impl DueTime {
 /// Facts that a decision about a deadline needs, and that the log does not contain.
 #[derive(Default)]
 pub struct DeadlineFacts {
-    /// Whether the lease expired while no server ran, so that its agent could not renew the lease.
+    /// Whether the lease expired before the timers started. Such an expiry does not count as an attempt, because the
+    /// agent could not renew the lease.
     pub uncounted: bool,
     /// Whether the user that an escalation step names is not a member of the workspace.
     pub has_left: bool,
@@ -160,9 +161,9 @@ pub fn decide(view: &View<'_>, id: &str, due: DueTime, now_ms: i64, known: &Dead
     })
 }
 
-/// Returns the event of an escalation step. The step assigns the task in the same way as a person, and never lowers the
-/// task's priority. If the step names an agent that is deleted or disabled, or a user who is not a member, the task
-/// goes to the owner of the workspace.
+/// Returns the event of an escalation step. The step assigns the task in the same way as a person does, and never
+/// lowers the task's priority. If the step names an agent that is deleted or disabled, or a user who is not a member,
+/// the task goes to the owner of the workspace.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFacts) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let not_assigned = match &step.to {

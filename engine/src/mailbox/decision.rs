@@ -135,10 +135,10 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
     event
 }
 
-/// Adds a task's deliverers to the fields of an event: the keys and sessions that have delivered its output, and the
-/// sender's key or session. Also adds the ancestors and the users of these keys and sessions, except of keys that are
-/// bound to agents. Deliverers are never removed, because a removed deliverer could decide on its own output. Fails if
-/// there are too many deliverers.
+/// Adds the deliverers of a task to the fields of an event. The deliverers are the keys and sessions that have
+/// delivered output of the task, and the sender's key or session. A second field gets the ancestors and the users of
+/// the deliverers. Keys that are bound to agents add nothing to the second field. Deliverers are never removed, because
+/// a removed deliverer could decide on its own output. Fails if there are too many deliverers.
 pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
     let Some(sender) = &stamp.sender else { return Ok(()) };
     let with = |known: &[Value], new: &[Arc<str>]| {
@@ -166,9 +166,10 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
     Ok(())
 }
 
-/// Returns whether the sender's user has delivered output of a task, or whether output was delivered with the sender's
-/// key or session, or with an ancestor or descendant of this key or session. The comparison of users also covers keys
-/// that were revoked after the delivery. The comparison of keys remains for tasks whose deliveries have no user.
+/// Returns whether the sender has delivered output of a task. A delivery counts if the sender's user made the delivery.
+/// A delivery also counts if it was made with the sender's key or session, or with an ancestor or descendant of this
+/// key or session. The comparison of users also covers keys that were revoked after the delivery. Keys and sessions are
+/// compared as well, because some deliveries record no user.
 pub(super) fn has_delivered(task: &Task<'_>, sender: &TaskSender) -> bool {
     let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
     sender.lineage.iter().any(|one| is_in(task.deliverers(), one))

@@ -38,10 +38,10 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
     }
 }
 
-/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the effect names as
-/// the version that its author has read. If the effect names no version, returns the current version of the aggregate,
-/// or, for the task's subject, the version when the agent claimed the task. `at` is the pointer of the effect in the
-/// request.
+/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the author of the
+/// effect has read, if the effect names this version. If the effect names no version, returns the current version of
+/// the aggregate. If this aggregate is the subject of a claimed task, returns the version at the time of the claim
+/// instead. `at` is the pointer of the effect in the request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
@@ -101,9 +101,9 @@ fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result
     checked.map_err(|error| refused(&error.to_string(), Vec::new()))
 }
 
-/// Returns the agents that wrote the artifacts of a task and the versions that an edit adds, by the id of the artifact
-/// version. If a person wrote the version, the agent is the agent of the previous version. The events of effects name
-/// these agents.
+/// Returns the agent of each artifact version, by the id of the version. Covers the versions of a task and the versions
+/// that an edit adds. The agent of a version is its author. If a person wrote the version, the agent is the agent of
+/// the previous version. The events of effects name these agents.
 pub fn authors<'a>(view: &View<'_>, task: &Task<'a>, edited: &'a [Object]) -> FxHashMap<&'a str, &'a str> {
     let is_agent = |id: &&str| view.aggregate(id).is_some_and(|found| agent::is_agent(&found));
     let mut agents: FxHashMap<&str, &str> = FxHashMap::default();

@@ -39,8 +39,8 @@ pub enum HeldClaims {
     Named(HashSet<(String, u64)>),
     /// The claims of this instance.
     Instance(String),
-    /// The claims without an instance that were made with this key or session, or by this user. Includes claims without
-    /// an instance that do not record an origin.
+    /// The claims without an instance that were made with this key or session, or by this user. Also includes claims
+    /// without an instance that record no key, session or user.
     ClaimedWith(Arc<str>),
 }
 
@@ -125,8 +125,8 @@ impl Renewals {
         }
     }
 
-    /// Renews the leases of these agents for the claims that `claims` selects. Each lease is renewed for the duration
-    /// of its claim. Reads only the tasks that the agents hold.
+    /// Renews a lease of these agents if `claims` selects the claim of the lease. Each renewed lease lasts, counted
+    /// from `now_ms`, for the duration that its claim recorded. Reads only the tasks that the agents hold.
     pub async fn renew(
         &self,
         state: &State,

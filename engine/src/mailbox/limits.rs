@@ -15,11 +15,11 @@ pub const MAX_ARTIFACTS: usize = 500;
 pub const MAX_VERSIONS: usize = 2_000;
 /// The maximum number of messages of a task.
 pub const MAX_MESSAGES: usize = 1_000;
-/// The maximum size of the messages and of all versions of the artifacts of a task, in bytes.
+/// The maximum total size of a task's messages and artifacts in bytes, including earlier versions of the artifacts.
 pub const MAX_CONTENT_BYTES: usize = 16 << 20;
 /// The maximum number of effects that an approval appends.
 pub const MAX_EFFECTS: usize = 500;
-/// The maximum size of the payloads of the effects that an approval appends, in bytes.
+/// The maximum total size of the effects' payloads in one approval, in bytes.
 pub const MAX_EFFECT_BYTES: usize = 4 << 20;
 
 const _: () = assert!(MAX_EFFECTS < MAX_EVENTS_PER_APPEND);

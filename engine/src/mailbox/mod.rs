@@ -9,9 +9,9 @@
 //!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.
 //! 3. **Claimed.** The event contains the agent that holds the task, and the end of the lease. A heartbeat of the same
-//!    worker, or another claim by this worker, extends the lease in a lease row, which contains the number of the
-//!    claim. After the end, a database statement checks the end in the row and marks the row as expired, so that the
-//!    lease can no longer be renewed. Then an event in the log ends the lease. A completion that is appended before
+//!    worker, or another claim by this worker, extends the lease. A lease row stores the new end and the number of the
+//!    claim. When the lease ends, a database statement checks the end in the row and marks the row as expired, so that
+//!    the lease can no longer be renewed. Then an event in the log ends the lease. A completion that is appended before
 //!    this event is still accepted.
 //! 4. **Due.** The timers sleep until the next lease or deferral ends, a due date passes or a step of an escalation is
 //!    due. If several servers share the store, the leader handles these deadlines, and the clock of the store decides
@@ -22,16 +22,17 @@
 //! 5. **Approved.** The append of the approval also contains the effects of all current artifacts. If one effect is
 //!    rejected, the approval fails. Each effect passed the checks of the appender at its delivery (`effect.rs`), and
 //!    records the version of the aggregate that the author of the effect has read. A preview of an approval stages the
-//!    events without writing them (`append/staging.rs`). The diffs and schema checks of an edit take longer than a
-//!    decision may, so they run before the decision, and again if the output has changed.
+//!    events without writing them (`append/staging.rs`). The diffs and schema checks of an edit take too long for a
+//!    decision, so they run before the decision, and again if the output has changed.
 //! 6. **Listed** from columns of the resident states, as in pipelines (`selection.rs`). For each segment, a mask
 //!    selects the tasks. The segments are read from the newest one until the page is full.
 //!
-//! A user who has delivered output cannot decide on this output. A task stores the keys and sessions that delivered
-//! output, and separately the ancestors of these keys and sessions, up to the user. A decision compares the caller and
-//! the caller's ancestors with the deliverers, and the caller and its user with the stored ancestors. A rotated key or
-//! another session of the user therefore cannot decide either. Deliverers are never removed, so their number is
-//! limited. `tests/mailbox/deciders.md` lists what each kind of caller may do.
+//! A user who has delivered output cannot approve, edit or reject this output, unless the user may decide on the user's
+//! own deliveries. A task stores two lists: the deliverers, which are the keys and sessions that delivered output, and
+//! the ancestors of the deliverers, including the users. The action is rejected if the first list contains the caller's
+//! key or session or one of its ancestors. The action is also rejected if the second list contains the caller's key,
+//! session or user. A rotated key or another session of the user is therefore rejected as well. Deliverers are never
+//! removed, so their number is limited. `tests/mailbox/deciders.md` lists what each kind of caller may do.
 
 pub mod agent;
 pub mod artifacts;

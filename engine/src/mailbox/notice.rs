@@ -20,7 +20,7 @@ use crate::model::value::{Object, Value};
 const SYSTEM: &str = "system";
 const DAY_MS: i64 = 86_400_000;
 
-/// Returns the events that create a task about a deletion for each owner who does not have this task yet.
+/// Returns one event for each owner who does not have a task about this deletion yet. The event creates the task.
 pub fn announced(view: &View<'_>, owners: &[Arc<str>], delete_at: i64) -> Vec<NewEvent> {
     let new = owners.iter().filter(|owner| view.aggregate(&task_id(owner, delete_at)).is_none());
     new.map(|owner| deletion(owner, delete_at)).collect()
@@ -45,9 +45,9 @@ fn task_id(owner: &str, delete_at: i64) -> String {
     named(&format!("deletion of the workspace/{delete_at}/{owner}"))
 }
 
-/// Returns the events that create a task about an archive that cannot be restored, one for each operator. The operators
-/// are the owners of the first workspace. An operator who already has a task about this archive from the same day gets
-/// no second task.
+/// Returns one event for each operator. The event creates a task about an archive that cannot be restored. The
+/// operators are the owners of the first workspace. An operator who already has a task about this archive from the same
+/// day gets no second task.
 pub fn unusable_archive(
     view: &View<'_>,
     operators: &[Arc<str>],

@@ -190,7 +190,7 @@ pub fn may_act(task: &Task<'_>, action: Action, sender: &TaskSender) -> bool {
     check_role(task, action, Some(sender)).is_ok() && check_deliverer(task, action, Some(sender)).is_ok()
 }
 
-/// Removes the actions that the sender may not take from the list of allowed actions in an error.
+/// Reduces the list of allowed actions in an error to the actions that are allowed for the sender.
 fn with_own_actions(mut error: Error, task: &Task<'_>, sender: Option<&TaskSender>) -> Error {
     if let (Error::Conflict { details, .. }, Some(sender)) = (&mut error, sender)
         && let Some(Value::Array(actions)) = details.get_mut("allowed_actions")
@@ -214,9 +214,8 @@ fn check_role(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> R
     }
 }
 
-/// Rejects a final decision by the user who has delivered the output, with the key or session that has delivered the
-/// output, or with an ancestor or descendant of this key or session. If the sender may decide on the sender's own
-/// deliveries, accepts every decision.
+/// Rejects an approval, an edit or a rejection if the sender has delivered output of the task ([`has_delivered`]).
+/// Accepts every action if the sender may decide on the sender's own deliveries.
 fn check_deliverer(task: &Task<'_>, action: Action, sender: Option<&TaskSender>) -> Result<()> {
     let is_final = matches!(action, Action::Approve | Action::Edit | Action::Reject);
     let sender = sender.filter(|sender| is_final && !sender.decides_on_own);

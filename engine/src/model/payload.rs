@@ -182,7 +182,7 @@ fn check_unset(value: &Value, at: ValueLocation<'_>, violations: &mut Violations
     }
 }
 
-/// Checks that `$unset` in an event that begins the state of an aggregate does not remove a required field.
+/// Checks that the `$unset` of an event that creates or restores an aggregate does not remove a required field.
 pub fn check_first(payload: &Object, state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     if payload.contains(UNSET) {
@@ -209,8 +209,8 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
 }
 
 /// Changes a payload that creates a deleted aggregate again, so that the payload first removes the earlier state. Adds
-/// the names in `earlier` to the `$unset` of the payload, and moves the `$unset` before the fields of the new state. A
-/// field that the payload sets and then removes with its own `$unset` stays before the `$unset`.
+/// the names in `earlier` to the `$unset` of the payload, and moves the `$unset` to the front. Only the fields that the
+/// payload sets first and then removes with its own `$unset` stay before the `$unset`.
 pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
     let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
     let own: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();
@@ -387,8 +387,8 @@ impl PayloadCheck<'_> {
         }
     }
 
-    /// Counts the comparisons of a value with its field. Adds a violation if a payload exceeds the maximum number of
-    /// comparisons.
+    /// Adds the comparisons that the check of one value takes to the comparisons of the payload. Adds a violation when
+    /// the payload exceeds the maximum number of comparisons.
     fn compare(&mut self, field: &Field, at: ValueLocation<'_>) {
         let before = self.compared;
         self.compared += 1 + field.allowed.as_ref().map_or(0, Vec::len);

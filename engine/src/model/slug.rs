@@ -8,7 +8,8 @@ pub const SLUG: &str = "slug";
 pub const EXPECTED: &str = "expected 1 to 200 of the characters a-z, A-Z, 0-9, '-', '_' and '.'";
 /// The maximum length of a slug, in bytes.
 const MAX_BYTES: usize = 200;
-/// The maximum length of a slug that is derived from a text, or to which a number is appended, in bytes.
+/// The maximum length of a slug that is derived from a text, in bytes. A slug to which a number is appended is first
+/// cut to this length.
 const MAX_STEM_BYTES: usize = 120;
 
 /// Returns whether a client may choose this slug for an article. The slug of a project must also have no upper-case
@@ -37,8 +38,8 @@ pub fn derived(text: &str, fallback: &str) -> String {
     Some(slugify(text)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| fallback.to_owned())
 }
 
-/// Returns the slugs to try for a valid slug: the slug itself, then its first [`MAX_STEM_BYTES`] bytes with a hyphen
-/// and the numbers 2, 3 and so on.
+/// Returns the slugs to try for a valid slug: the slug itself, then its first [`MAX_STEM_BYTES`] bytes followed by
+/// `-2`, `-3` and so on.
 pub fn numbered(slug: &str) -> impl Iterator<Item = String> + '_ {
     std::iter::once(slug.to_owned()).chain((2u64..).map(move |number| format!("{}-{number}", stem(slug))))
 }

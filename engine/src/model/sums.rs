@@ -1,5 +1,5 @@
-//! Checks that the sums of integer and decimal fields keep their type. A sum that does not fit in 64 bits, or in a
-//! decimal, would become a double and lose digits.
+//! Checks that the sum in an integer or decimal field with `Fold::Sum` stays in the range of the field's type. A sum
+//! outside the range would become a double and lose digits.
 
 use super::aggregate::Aggregate;
 use super::decimal::Decimal;

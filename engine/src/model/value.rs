@@ -16,7 +16,7 @@ pub enum Value {
     #[default]
     Null,
     Bool(bool),
-    /// An integer. JSON text represents it as a number without fraction or exponent that fits into 64 bits.
+    /// An integer that fits into 64 bits. JSON text represents it as a number without fraction or exponent.
     Int(i64),
     Double(f64),
     /// An exact decimal number. JSON text represents it as a string.
@@ -28,7 +28,8 @@ pub enum Value {
     Object(Arc<Object>),
 }
 
-/// Defines functions that return the content of a value of one variant, and `None` for every other value.
+/// Defines functions that each return the content of one variant. A function returns `None` for a value of another
+/// variant.
 macro_rules! contents {
     ($($(#[$doc:meta])+ $name:ident -> $type:ty, $variant:ident($content:ident) => $result:expr;)+) => {
         $($(#[$doc])+
@@ -238,7 +239,8 @@ fn hash_decimal<H: Hasher>(number: Decimal, state: &mut H) {
     }
 }
 
-/// Implements the conversion of types to values. Each type becomes the content of one variant.
+/// Implements the conversion of each listed type to `Value`. The converted data becomes the content of the variant
+/// after `=>`.
 macro_rules! value_from {
     ($($type:ty => $variant:ident),+ $(,)?) => {
         $(impl From<$type> for Value {

@@ -37,7 +37,8 @@ pub enum Action {
     Unread,
 }
 
-/// An act of an agent. `Cancel` is an act of the task's creator, or of an owner of the workspace.
+/// An act of an agent. The only exception is `Cancel`: only the task's creator or an owner of the workspace may cancel
+/// a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verb {

@@ -35,7 +35,8 @@ pub struct TaskSender {
     /// The key or session of the request, followed by the credentials from which the key was derived, and by the user
     /// as `user:ID`.
     pub lineage: Vec<Arc<str>>,
-    /// The agents to which the key of the request is bound. `None` for people: sessions, and keys that are not bound.
+    /// The agents to which the key of the request is bound. `None` if the request comes from a person: with a session,
+    /// or with a key that is not bound to agents.
     pub agents: Option<Arc<[Arc<str>]>>,
     /// Whether the caller may decide on the caller's own deliveries.
     pub decides_on_own: bool,
@@ -48,8 +49,9 @@ impl TaskSender {
     }
 
     /// Returns the credentials from which the sender's key was derived, and the user. Neither these credentials nor the
-    /// user may decide on the sender's deliveries. The list is empty for a key that is bound to agents: such a key
-    /// cannot decide, so its creator counts as another person.
+    /// user may make the final decision on the sender's deliveries, unless [`TaskSender::decides_on_own`] allows it.
+    /// Returns an empty list for a key that is bound to agents. Such a key cannot decide, so its creator may decide on
+    /// its deliveries.
     pub fn above(&self) -> &[Arc<str>] {
         if self.agents.is_some() { &[] } else { self.lineage.get(1..).unwrap_or_default() }
     }

@@ -257,8 +257,8 @@ fn with_new_content(payload: &Object, previous_content: &Value, new_content: &Va
     }
 }
 
-/// Adds the path and the JSON pointer of each part of a value that equals the content to `places`, up to
-/// [`MAX_PLACES`]. `at` is the place of the value.
+/// Finds the parts of a value that equal `content`. Adds the path and the JSON pointer of each such part to `places`,
+/// until `places` has [`MAX_PLACES`] entries. `at` is the path and the JSON pointer of the value.
 fn find(value: &Value, content: &Value, at: &mut (Vec<usize>, String), places: &mut Vec<(Vec<usize>, String)>) {
     if places.len() == MAX_PLACES {
         return;

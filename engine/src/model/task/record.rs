@@ -50,7 +50,8 @@ pub mod field {
     pub const LEASE_UNTIL: &str = "lease_until";
     /// The status that the task returns to when a lease or a deferral ends.
     pub const TAKEN_FROM: &str = "taken_from";
-    /// The version that the aggregate of the source had when the agent claimed the task.
+    /// The version that the task's subject had when the agent claimed the task. The subject is the aggregate that the
+    /// task is about.
     pub const SOURCE_VERSION: &str = "source_version";
     pub const DEFERRED_UNTIL: &str = "deferred_until";
     /// The number of artifact versions that the task had when a person last requested changes.
@@ -192,8 +193,8 @@ impl<'a> Task<'a> {
         !self.artifacts().is_empty()
     }
 
-    /// Returns the artifact versions that are not superseded by a later version, in the order of the first versions. An
-    /// artifact therefore keeps its position when it gets another version.
+    /// Returns the current version of each artifact: the version that no later version supersedes. The artifacts are in
+    /// the order of their first versions, so an artifact keeps its position when it gets another version.
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);

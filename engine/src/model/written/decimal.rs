@@ -1,8 +1,8 @@
 //! Decimal numbers of any length, for comparing the written forms of numbers.
 
-/// A number in a normalized form, which is the same for equal numbers: a sign, the digits after a decimal point, and
-/// the exponent of the power of ten that multiplies the digits. The digits neither begin nor end with a zero. Zero has
-/// no digits.
+/// A number in a normalized form: a sign, the digits after a decimal point, and an exponent of ten. Equal numbers have
+/// the same form. For example, 12 is 0.12 times 100, with the digits `12` and the exponent 2. The digits neither begin
+/// nor end with a zero. Zero has no digits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Decimal {
     is_negative: bool,
@@ -10,7 +10,8 @@ pub(super) struct Decimal {
     exponent: i64,
 }
 
-/// The largest exponent, which also represents all larger exponents. The exponents of doubles are far smaller.
+/// The maximum exponent that is read from a text. Larger exponents are replaced by this maximum. The exponents of
+/// doubles are far smaller.
 const MAX_EXPONENT: i64 = i64::MAX / 4;
 
 impl Decimal {

@@ -107,9 +107,10 @@ impl WrittenFields {
     }
 }
 
-/// Returns a copy of an object with `new` in place of the value at a path. Keeps the written forms of all other numbers
-/// of the object, and of the numbers in `new` if `new` is an object. The path consists of the indexes of fields and
-/// items. Returns `None` if the path is empty and `new` is not an object.
+/// Returns a copy of an object with `new` in place of the value at a path. The path consists of the indexes of fields
+/// and items. The copy keeps the written forms of the numbers outside the replaced value. If `new` is an object, the
+/// copy also keeps the written forms of the numbers in `new`. Returns `None` if the path is empty and `new` is not an
+/// object.
 pub fn replaced_at(object: &Object, path: &[usize], new: &Value) -> Option<Object> {
     match replaced((&object.clone().into(), object.numbers()), path, new) {
         (Value::Object(object), number) => Some(match number {

@@ -1,6 +1,6 @@
-//! Written forms of numbers: the original texts of integers in JSON that do not fit in 64 bits, and of numbers with
-//! more digits than a double represents. The value in an object is the nearest double. An object of the log also keeps
-//! the written form.
+//! Written forms of numbers. A written form is the original JSON text of an integer that does not fit in 64 bits, or of
+//! a number with more digits than a double represents. The value in an object is the nearest double. An object of the
+//! log also keeps the written form.
 
 mod decimal;
 mod fields;
@@ -72,9 +72,8 @@ impl Serialize for SpelledValue<'_> {
     }
 }
 
-/// Returns whether two objects are equal, including the exact values of the written forms of their numbers. `1.50`
-/// equals `1.5`. Two different integers that do not fit in 64 bits are different even if their nearest double is the
-/// same.
+/// Returns whether two objects are equal. Compares numbers by the exact values of their written forms. `1.50` equals
+/// `1.5`. Two different integers that do not fit in 64 bits are different even if their nearest double is the same.
 pub fn is_same(a: &Object, b: &Object) -> bool {
     a == b && ((a.numbers().is_none() && b.numbers().is_none()) || fields_are_same((a, a.numbers()), (b, b.numbers())))
 }

@@ -19,7 +19,8 @@ pub(super) enum WrittenNumber {
 pub struct WrittenForm<'n>(Option<&'n WrittenNumber>);
 
 impl<'n> WrittenForm<'n> {
-    /// Returns the written form of the value itself, if the value is only the nearest double.
+    /// Returns the written form of the value itself. Returns `None` if the value has no written form, or is an object
+    /// or array.
     pub(in crate::model) fn text(self) -> Option<&'n str> {
         match self.0? {
             WrittenNumber::Text(text) => Some(text),

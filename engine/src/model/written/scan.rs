@@ -25,7 +25,7 @@ pub fn is_likely_in(text: &[u8]) -> bool {
     false
 }
 
-/// Returns the written forms of numbers that must be kept. `text` must be the valid JSON text of an object.
+/// Returns the written forms that must be kept for an object. `text` must be the valid JSON text of the object.
 pub fn numbers_of(text: &str) -> Numbers {
     numbers_of_fields(text, |_| true)
 }
@@ -41,7 +41,7 @@ pub fn numbers_of_fields(text: &str, is_read: impl Fn(&str) -> bool) -> Numbers 
     }
 }
 
-/// A position in JSON text that a parser has accepted. The scan of any other text ends early.
+/// A position in a JSON text. A parser must have accepted the text: the scan of an invalid text ends early.
 struct JsonScan<'t> {
     text: &'t str,
     at: usize,
