@@ -41,7 +41,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Sets the current time, in milliseconds since the epoch. Only has an effect on a clock that follows the store.
     fn set_time(&self, _now_ms: i64) {}
 
-    /// Returns whether the clock follows the clock of the store, so that the store itself may decide what has expired.
+    /// Returns whether the clock follows the clock of the store. If so, the store can decide with its own clock what
+    /// has expired.
     fn follows_store(&self) -> bool {
         false
     }

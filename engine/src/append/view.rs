@@ -74,8 +74,8 @@ impl<'a> View<'a> {
         changed.cloned().or_else(resident)
     }
 
-    /// Fails with `code` if the workspace already has the number of aggregates of a type that the plan allows. `None`
-    /// means no limit. Scans all aggregates.
+    /// Fails with `code` if the number of aggregates of a type has reached `most`, the limit of the plan. `None` means
+    /// no limit. Scans all aggregates.
     pub fn check_count(&self, aggregate_type: &str, most: Option<u64>, code: ErrorCode) -> Result<()> {
         match most.filter(|most| self.count(aggregate_type) >= *most) {
             Some(most) => {

@@ -1,8 +1,8 @@
 //! Archives the events of workspaces on a running server, and maintains the archive periodically.
 //!
 //! The server that leads a workspace archives the workspace. If another server archives the same workspace, the bucket
-//! keeps the first of two segments with the same number. A bucket that does not respond delays only the archive, and
-//! the appends that wait until their events are archived.
+//! keeps the first of two segments with the same number. A bucket that does not respond delays only two things: the
+//! archive, and the appends that wait until their events are archived.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ const SLOW_INTERVAL: Duration = Duration::from_secs(30);
 /// The pause after a dump of the control database, as a multiple of the time that the dump took.
 const CONTROL_REST: u32 = 50;
 /// The time for which a writer is reused after its last successful attempt to archive, in milliseconds. After this
-/// time, the end of the archive is read from the bucket again. The duration is shorter than the age at which segments
-/// are merged.
+/// time, the end of the archive is read from the bucket again. This time must be shorter than the age at which segments
+/// are merged: a merge frees the keys of segments, and an outdated writer could write to these keys.
 const WRITER_KEPT_MS: i64 = 1_800_000;
 /// The maximum time that an append waits until its events are archived.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ pub(super) struct MaintenanceTimes {
 pub(super) struct ArchivePosition {
     pub position: u64,
     pub epoch: u64,
-    /// The value of the workspace's counter of definition changes when the archive last reached the end of the log.
+    /// The workspace's counter of definition changes, read before the last attempt that archived the log to its end.
     types_changed: Option<u64>,
     last_recorded_at: Option<i64>,
     /// The time of the last successful attempt, in milliseconds since 1970.
@@ -168,7 +168,8 @@ impl Backups {
         }
     }
 
-    /// Periodically archives closed workspaces and the control database, and ends the restores of stopped servers.
+    /// Periodically archives closed workspaces and the control database, and marks the restores of stopped servers as
+    /// failed.
     async fn keep_archiving_closed(&self) {
         let (mut ticks, mut control_due) = (ticks(SLOW_INTERVAL), Instant::now());
         loop {
@@ -193,7 +194,7 @@ impl Backups {
         }
     }
 
-    /// Archives the remaining events of open workspaces, and the control database.
+    /// Archives the remaining events of the open workspaces that this server leads. Then archives the control database.
     pub async fn finish(&self) {
         self.archive_open().await;
         self.archive_control().await;
@@ -360,7 +361,8 @@ impl Backups {
         progress.collect()
     }
 
-    /// Returns the names of the active warnings: `backup_failing`, `backup_unverified`.
+    /// Returns the names of the active warnings. `backup_failing`: the last attempt to archive a workspace or the
+    /// control database failed. `backup_unverified`: the archive of a workspace does not count as verified.
     pub fn warnings(&self) -> Vec<&'static str> {
         let is_failing = self.control_error.lock().is_some()
             || self.slots.lock().values().any(|slot| slot.reached.lock().error.is_some());

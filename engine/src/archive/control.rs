@@ -35,8 +35,8 @@ pub async fn write(archive: &Archive, control: &DatabaseReader, now_ms: i64, is_
     write_after(newest, archive, control, now_ms, is_checked).await
 }
 
-/// Writes a dump like [`write`]. `newest` is the name of the newest dump that the caller has listed. Writes nothing if
-/// another server has written a newer dump since then, because that dump may contain later records.
+/// Writes a dump like [`write`]. `newest` is the name of the newest dump in the caller's listing. Writes nothing if
+/// another server has added a dump after the listing, because the added dump may contain later records.
 async fn write_after(
     newest: Option<String>,
     archive: &Archive,

@@ -1,10 +1,10 @@
 //! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
 //! period.
 //!
-//! A server may copy the bytes of a new file to the archive while another server removes the same bytes, which no file
-//! has used for the retention period. A copy first removes the record that the bytes are unused, and then looks for the
-//! note of a removal. A removal first writes its note, and then looks for the record. The copy therefore detects the
-//! removal, or the removal detects the copy.
+//! One server may remove bytes that no file has used for the retention period, while another server copies the same
+//! bytes for a new file. Both servers use two objects: the record that the bytes are unused, and the note that the
+//! bytes are being removed. A copy first removes the record, and then looks for the note. A removal first writes the
+//! note, and then looks for the record. The copy therefore detects the removal, or the removal detects the copy.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::state::storage::Storage;
 use crate::store;
 use crate::store::blobs::Blobs;
 
-/// The time after which a removal of bytes that has not ended counts as interrupted.
+/// The time after which a removal of bytes counts as interrupted if its note still exists.
 const MAX_REMOVAL: Duration = Duration::from_secs(600);
 
 /// The bytes that an event of a file refers to.

@@ -19,8 +19,8 @@ pub struct Archive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchivedWorkspace {
     pub workspace_id: Arc<str>,
-    /// The number that identifies the history. A new history begins when different events are appended after the store
-    /// was reset to an earlier state.
+    /// The number that identifies the history of the log. A new history begins if the log no longer matches the end of
+    /// the archive, because the store was reset to an earlier state.
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,

@@ -46,8 +46,8 @@ struct LineText<'t> {
     event: Option<&'t RawValue>,
 }
 
-/// Appends the line of a definition. A stored definition that is not JSON has no line, because no restore could read
-/// it. Returns whether a line was appended.
+/// Appends the line of a definition. Appends nothing if the stored definition is not JSON, because no restore could
+/// read the line. Returns whether a line was appended.
 pub fn write_definition(definition: &PastDefinition, at: i64, lines: &mut Vec<u8>) -> bool {
     let Ok(declaration) = serde_json::from_str::<&RawValue>(&definition.text) else { return false };
     write(&LineText { definition: Some(declaration), position: definition.position, at, ..LineText::default() }, lines)

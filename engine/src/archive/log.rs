@@ -123,7 +123,8 @@ pub fn covering(listed: &[SegmentRef]) -> Vec<SegmentRef> {
     chosen
 }
 
-/// Returns the segments of an epoch and of its parents up to the branches, in order.
+/// Returns all segments of an epoch's history, in order. The history includes the segments of earlier epochs, each up
+/// to the place at which the next epoch of the history begins.
 pub async fn history(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
     let (mut found, mut number, mut end) = (Vec::new(), Some(epoch), u64::MAX);
     while let Some(epoch) = number {

@@ -15,8 +15,8 @@ use crate::workspace::notices::notify_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// The maximum age at which the last verification still counts if a new verification fails with an error, in
-/// milliseconds.
+/// The maximum age of a verification that still counts, in milliseconds. Applies only if a new verification fails with
+/// an error.
 const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 /// The number of digests that are kept in an epoch of a workspace.
 const DIGESTS: usize = 48;
@@ -98,8 +98,8 @@ impl Backups {
         files::sweep(bucket, &usage.id, snapshot.iter().filter(is_file), now_ms, retention_ms).await.map(drop)
     }
 
-    /// Marks the archives of workspaces that were deleted while this server ran. Removes marked archives after the
-    /// retention period.
+    /// Marks the archives of workspaces that were deleted while this server ran. Removes archives whose mark is
+    /// older than the retention period.
     async fn remove_deleted(&self, now_ms: i64) -> Result<()> {
         let existing: HashSet<Arc<str>> = self.engine.workspaces().await?.into_iter().map(|found| found.id).collect();
         let bucket = &self.archive().bucket;
@@ -199,7 +199,7 @@ impl Backups {
     }
 }
 
-/// Creates a task for each owner of the first workspace.
+/// Creates a task for each operator. The operators are the owners of the first workspace.
 async fn notify_operators(backups: &Backups, id: &Arc<str>, at: i64, problem: &str) -> Result<()> {
     let access = backups.engine.access();
     let Some(first) = access.control().first_workspace_id().await? else { return Ok(()) };

@@ -10,9 +10,9 @@
 //!
 //! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
 //!   end of the archive, from memory if possible. The leader reads the definitions after the events: a definition is
-//!   stored before the first event that uses it, so no definition is missed. The leader copies the bytes of files
-//!   first, and then creates one object under the next number if the key is free. If two servers create the same
-//!   object, one of them succeeds, and the other server continues after the new segment. Only appends with
+//!   stored before the first event that uses it, so no definition is missed. The leader then copies the bytes of files.
+//!   Last, the leader creates the segment under the next number if the key is free. If two servers create the same
+//!   segment, one of them succeeds, and the other server continues after the new segment. Only appends with
 //!   `Foldwork-Durability: archived` wait for the archive.
 //! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. A read detects a missing,
 //!   changed, cut off or foreign segment, and the error names the segment.

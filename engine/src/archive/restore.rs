@@ -38,7 +38,7 @@ pub enum RestoreEnd {
     End,
     /// The event at this position.
     Position(u64),
-    /// The last event before the first event that was recorded after this time, in milliseconds since 1970.
+    /// A time, in milliseconds since 1970. The restore ends before the first event that was recorded after this time.
     Time(i64),
 }
 
@@ -58,10 +58,10 @@ pub struct RestoreOutcome {
     /// The position of the last restored event.
     pub position: u64,
     pub events: u64,
-    /// The number of events of files whose bytes exist after the restore.
+    /// The number of restored file events whose bytes exist after the restore.
     pub files: u64,
-    /// The number of events of files whose bytes are not in the archive. Most of these files were replaced or deleted
-    /// before their bytes were archived.
+    /// The number of restored file events whose bytes are not in the archive. Most of the files were replaced or
+    /// deleted before their bytes were archived.
     pub missing_files: u64,
 }
 
@@ -220,8 +220,9 @@ impl RestoreRun<'_> {
         Ok(())
     }
 
-    /// Applies the definitions after the last event that belong to the restore. A restore up to a time includes the
-    /// definitions that were archived by this time. A restore up to a position includes none.
+    /// Applies held definitions at the end of the restore. A restore of the whole archive applies all held definitions.
+    /// A restore up to a time applies only the definitions that were archived by this time. A restore up to a position
+    /// applies none.
     async fn define_last(&mut self) -> Result<()> {
         let until = self.from.until;
         self.held.retain(|(_, at)| match until {
@@ -232,8 +233,8 @@ impl RestoreRun<'_> {
         self.define_held().await
     }
 
-    /// Fails if the last event that the workspace already has is not the archived event. Earlier events are not
-    /// checked.
+    /// Fails if the last event that the workspace already has differs from the archived event at the same position.
+    /// Earlier events are not checked.
     async fn check_present(&mut self, mut event: Event) -> Result<()> {
         if self.is_other && &*event.aggregate_type == FILE {
             self.move_file(&mut event);

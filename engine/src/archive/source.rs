@@ -46,8 +46,8 @@ impl LogSource {
         }
     }
 
-    /// Returns the events after a position, and the definitions after the first `definitions`, up to the limits of a
-    /// segment.
+    /// Returns the content of the next segment, up to the limits of a segment. The content begins after the event at
+    /// `position` and after the first `definitions` definitions of the log.
     pub async fn part_after(&self, position: u64, definitions: u64) -> Result<SegmentContent> {
         // A definition is in the store before the first event to which it applies. Definitions are therefore read after
         // the events.

@@ -73,7 +73,8 @@ pub struct ArchiveVerification {
     pub at: i64,
     pub outcome: VerificationResult,
     pub events: u64,
-    /// Descriptions of the problems. The description of a missing, changed or cut off segment or file names the object.
+    /// Descriptions of the problems. If a segment or a file is missing, changed or cut off, the description names the
+    /// object.
     pub problems: Vec<String>,
 }
 
@@ -214,7 +215,7 @@ fn named(definition: Definition) -> (Arc<str>, Arc<Definition>) {
     (definition.type_name.clone(), Arc::new(definition))
 }
 
-/// Reads the lines of the segment with this key on a thread that may block.
+/// Calls `read` on a thread that may block. If `read` fails, the error names the segment with this key.
 async fn blocking<T: Send + 'static>(
     key: &str,
     read: impl FnOnce() -> Result<T, String> + Send + 'static,

@@ -26,8 +26,8 @@ const MAX_EPOCH_ATTEMPTS: usize = 8;
 pub struct ArchiveWriter {
     workspace_id: Arc<str>,
     pub epoch: u64,
-    /// The header of the last archived segment. Before the first segment of an epoch, a header with only the end, the
-    /// last event and the last definition of the log that earlier epochs have archived.
+    /// The header of the last archived segment. If the epoch has no readable segment, the header contains only the end,
+    /// the last event and the last definition of the history before the epoch.
     pub last: SegmentHeader,
 }
 

@@ -23,7 +23,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// start.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// The rule for the pauses of a follower between steps, with the length of a pause.
+/// Determines when a follower pauses between steps, and for how long.
 #[derive(Clone, Copy)]
 pub enum FollowPause {
     /// Pauses after a step if the step left no events to process, or if events were appended since the step.
@@ -56,8 +56,8 @@ pub enum StepOutcome {
     Following,
 }
 
-/// Runs `step` whenever the log has unprocessed events, work or a retry is due, types were redefined, plugins were
-/// reloaded, or another server reports progress. Ends when the consumer is stopped.
+/// Runs `step` whenever one of these conditions holds: the log has unprocessed events; work or a retry is due; types
+/// were redefined; plugins were reloaded; or another server reports progress. Ends when the consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,

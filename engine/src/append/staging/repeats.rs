@@ -35,8 +35,8 @@ impl BatchBuilder<'_> {
     }
 
     /// Returns the existing event with the same id, if there is one. Fails with a conflict if the content of the
-    /// existing event differs. Accepts different content for an event that a plugin derived, even if an import appended
-    /// the existing event, because another version of the plugin may derive different content.
+    /// existing event differs. Accepts different content if a plugin derives the new event, or if the metadata of both
+    /// events names the same derivation. Another version of the plugin may derive different content.
     pub(super) fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(first) = self.first_of(new) else { return Ok(None) };
         if new.derived || is_same_derivation(&new.metadata, &first.metadata) {

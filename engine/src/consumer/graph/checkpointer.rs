@@ -34,7 +34,7 @@ pub struct Checkpointer {
     stored: u64,
     /// Whether the basis of the edges has changed since the checkpoint was stored.
     has_new_basis: bool,
-    /// The plugin versions that the next write stores as adopted.
+    /// The plugin versions that the next write stores. `None` leaves the stored versions unchanged.
     new_versions: Option<Object>,
     /// The size of the events after the stored position, in bytes.
     unstored_bytes: usize,
@@ -55,7 +55,7 @@ impl Checkpointer {
         &self.checkpoint
     }
 
-    /// Sets the digest of the definitions and plugins that the edges match.
+    /// Sets the basis of the edges: the digest of the definitions and plugins that the edges match.
     pub fn set_basis(&mut self, basis: Arc<str>) {
         self.checkpoint.basis = Some(basis);
         self.has_new_basis = true;

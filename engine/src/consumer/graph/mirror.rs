@@ -1,4 +1,4 @@
-//! Applies the changes of the graph that another server has written, while that server processes the log.
+//! Applies the changes that another server has written to the graph, while that server processes the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,7 +61,8 @@ impl Mirror {
         self.apply_newest(state, &mut applied).await
     }
 
-    /// Applies at least the first `writes` writes of the leader, even if the leader has not reported these writes.
+    /// Applies the leader's stored writes, unless this server has already applied the first `writes` writes. Does not
+    /// wait until the leader reports these writes.
     pub async fn apply_newest_changes(&self, state: &Arc<State>, writes: u64) -> Result<()> {
         let mut applied = self.applied.lock().await;
         // On the leader, the graph in memory already includes all writes.
