@@ -57,9 +57,9 @@ pub fn application_with_backups(
         let segments = format!("{}{path}", REALTIME).split('/').map(str::to_owned).collect();
         methods.insert(0, (segments, vec![method.to_owned()]));
     }
-    for mounted in plugin_routes::mounted(config) {
-        methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
-        routes = routes.at(mounted.path, mounted.route);
+    for (path, (route, allowed)) in plugin_routes::mounted(config) {
+        methods.insert(0, (path.split('/').map(str::to_owned).collect(), allowed));
+        routes = routes.at(path, route);
     }
     routes = mcp::mount(routes, &mut methods, config);
     routes = dashboard::mount(routes, &mut methods, config);

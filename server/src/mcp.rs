@@ -35,16 +35,16 @@ pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route
     if !serves_protocol(&config.plugins.enabled, Protocol::Mcp) {
         return routes;
     }
-    let resource = Arc::new(Resource::new(config));
     let service = Arc::new(mcp::service(settings(config)).compat().boxed());
+    let config = Arc::new(config.clone());
     let mut known = |path: &str, method: &str| {
         methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec![method.to_owned()]));
     };
     known(mcp::PATH, "POST");
-    routes = routes.at(mcp::PATH, post(McpEndpoint { service, resource: resource.clone() }));
+    routes = routes.at(mcp::PATH, post(McpEndpoint { service, config: config.clone() }));
     for path in METADATA {
         known(path, "GET");
-        routes = routes.at(path, get(MetadataEndpoint(resource.clone())));
+        routes = routes.at(path, get(MetadataEndpoint(config.clone())));
     }
     routes
 }
@@ -71,61 +71,45 @@ fn allowed_hosts(config: &Config) -> Vec<String> {
     LOOPBACK.iter().map(|name| (*name).to_owned()).chain(listen).chain(host(&config.http.public_url)).collect()
 }
 
-/// The protected resource of the OAuth metadata, and the issuers whose tokens the resource accepts.
-struct Resource {
-    config: Config,
-    issuers: Vec<String>,
-}
-
-impl Resource {
-    fn new(config: &Config) -> Resource {
-        Resource {
-            issuers: config.auth.issuers.iter().map(|known| known.issuer.clone()).collect(),
-            config: config.clone(),
+/// Returns the response for a rejected request. If the request lacks a valid token or a scope, a challenge names the
+/// needed scope and, if issuers are configured, the URL of the metadata.
+fn challenged(config: &Config, request: &Request, error: Error) -> ApiError {
+    let lacks_scope = matches!(error, Error::InsufficientScope { .. });
+    let refusal = ApiError::from(error);
+    let metadata = (!config.auth.issuers.is_empty())
+        .then(|| format!("resource_metadata=\"{}{}\"", PublicUrl::of(config).base(request), METADATA[0]));
+    let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
+    let parts = match refusal.status {
+        StatusCode::UNAUTHORIZED => {
+            let was_sent = bearer(request).is_some();
+            [metadata, scope, was_sent.then(|| "error=\"invalid_token\"".to_owned()), None]
         }
-    }
-
-    /// Returns the response for a rejected request. If the request lacks a valid token or a scope, a challenge names
-    /// the needed scope and, if issuers are configured, the URL of the metadata.
-    fn challenged(&self, request: &Request, error: Error) -> ApiError {
-        let lacks_scope = matches!(error, Error::InsufficientScope { .. });
-        let refusal = ApiError::from(error);
-        let metadata = (!self.issuers.is_empty())
-            .then(|| format!("resource_metadata=\"{}{}\"", PublicUrl::of(&self.config).base(request), METADATA[0]));
-        let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
-        let parts = match refusal.status {
-            StatusCode::UNAUTHORIZED => {
-                let was_sent = bearer(request).is_some();
-                [metadata, scope, was_sent.then(|| "error=\"invalid_token\"".to_owned()), None]
-            }
-            StatusCode::FORBIDDEN if lacks_scope => {
-                let description = format!("error_description=\"the scope {} is needed\"", SCOPES[0]);
-                [Some("error=\"insufficient_scope\"".to_owned()), scope, metadata, Some(description)]
-            }
-            _ => return refusal,
-        };
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        match HeaderValue::from_str(&format!("Bearer {}", parts.join(", "))) {
-            Ok(challenge) => refusal.with_header(WWW_AUTHENTICATE, challenge),
-            Err(_) => refusal,
+        StatusCode::FORBIDDEN if lacks_scope => {
+            let description = format!("error_description=\"the scope {} is needed\"", SCOPES[0]);
+            [Some("error=\"insufficient_scope\"".to_owned()), scope, metadata, Some(description)]
         }
+        _ => return refusal,
+    };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match HeaderValue::from_str(&format!("Bearer {}", parts.join(", "))) {
+        Ok(challenge) => refusal.with_header(WWW_AUTHENTICATE, challenge),
+        Err(_) => refusal,
     }
 }
 
 /// The endpoint that handles requests of the protocol.
 struct McpEndpoint {
     service: Arc<BoxEndpoint<'static, Response>>,
-    resource: Arc<Resource>,
+    config: Arc<Config>,
 }
 
 impl Endpoint for McpEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let upload_url = upload_url_prefix(&PublicUrl::of(&self.resource.config).base(&request));
-        let mut access = auth::model_access(&request, upload_url)
-            .await
-            .map_err(|error| self.resource.challenged(&request, error))?;
+        let upload_url = upload_url_prefix(&PublicUrl::of(&self.config).base(&request));
+        let access = auth::model_access(&request, upload_url).await;
+        let mut access = access.map_err(|error| challenged(&self.config, &request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
         let (bytes, is_json) = (body.len(), is_json(&request));
@@ -191,20 +175,20 @@ fn unreadable_body_message(text: &str) -> String {
 }
 
 /// The endpoint of the OAuth metadata, which names the issuers of tokens.
-struct MetadataEndpoint(Arc<Resource>);
+struct MetadataEndpoint(Arc<Config>);
 
 impl Endpoint for MetadataEndpoint {
     type Output = Response;
 
     async fn call(&self, request: Request) -> poem::Result<Response> {
-        let Resource { config, issuers } = &*self.0;
+        let issuers: Vec<&str> = self.0.auth.issuers.iter().map(|known| known.issuer.as_str()).collect();
         if issuers.is_empty() {
             // Returns 404 if no issuer is configured, because a client that finds the metadata would try to get a
             // token.
             return Err(ApiError::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, "this path does not exist").into());
         }
         let document = json!({
-            "resource": format!("{}{}", PublicUrl::of(config).base(&request), mcp::PATH),
+            "resource": format!("{}{}", PublicUrl::of(&self.0).base(&request), mcp::PATH),
             "authorization_servers": issuers,
             "scopes_supported": SCOPES,
             "bearer_methods_supported": ["header"],

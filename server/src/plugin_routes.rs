@@ -17,15 +17,8 @@ use crate::http::etag::is_known;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::API;
 
-/// A path of a plugin, with the endpoints at this path and their methods.
-pub struct PluginRoute {
-    pub path: String,
-    pub route: RouteMethod,
-    pub methods: Vec<String>,
-}
-
-/// Returns the routes for the endpoints of the enabled plugins.
-pub fn mounted(config: &Config) -> Vec<PluginRoute> {
+/// Returns the paths of the enabled plugins, each with the endpoints at this path and their methods.
+pub fn mounted(config: &Config) -> BTreeMap<String, (RouteMethod, Vec<String>)> {
     let mut paths: BTreeMap<String, (RouteMethod, Vec<String>)> = BTreeMap::new();
     let config = Arc::new(config.clone());
     for (plugin, endpoint) in foldwork_plugins::endpoints(&config.plugins.enabled) {
@@ -36,7 +29,7 @@ pub fn mounted(config: &Config) -> Vec<PluginRoute> {
             .method(endpoint.method.clone(), PluginEndpoint { endpoint, path: path.clone(), config: config.clone() });
         paths.insert(path, (route, methods));
     }
-    paths.into_iter().map(|(path, (route, methods))| PluginRoute { path, route, methods }).collect()
+    paths
 }
 
 /// Serves an endpoint of a plugin as a `poem::Endpoint`.

@@ -6,10 +6,10 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::StagePreview;
 use foldwork_engine::workspace::PageLimit;
 use foldwork_engine::workspace::aggregates::{AggregateFilter, StateMoment};
-use foldwork_engine::workspace::query::Query as PipelineQuery;
+use foldwork_engine::workspace::query::{Query as PipelineQuery, QueryOutput};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use super::long_poll::LiveContext;
@@ -51,31 +51,35 @@ struct QueryBody {
     cursor: Option<String>,
 }
 
-/// The rows that a pipeline returned.
-#[derive(Object, Serialize)]
-struct QueryResult {
-    results: Vec<AnyValue>,
+shown! {
+    /// The rows that a pipeline returned.
+    struct QueryResult from (found, paged): (QueryOutput, bool) where {
+        let count = found.rows.len() as u64;
+        let next_cursor = paged.then(|| AnyValue(found.next.map(page::encode_continuation).into()));
+    };
+
+    results: Vec<AnyValue> = found.rows.into_iter().map(AnyValue).collect(),
     /// The number of rows in `results`.
-    count: u64,
+    count: u64 = count,
     /// The cursor of the next page, or null on the last page. Present if the request contains `limit` or `cursor`,
     /// except for a dry run.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<AnyValue>,
+    next_cursor: Option<AnyValue> = next_cursor,
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    explain: Option<AnyValue>,
+    explain: Option<AnyValue> = found.explain.map(AnyValue),
     /// The plan of the pipeline. Present for a dry run.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<AnyValue>,
+    plan: Option<AnyValue> = found.plan.map(AnyValue),
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<String>>,
+    warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
     /// The rows after every stage, in the order of the stages. Present if the request contains `preview`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    stages: Option<Vec<StageRows>>,
+    stages: Option<Vec<StageRows>> = found.stages.map(|stages| stages.into_iter().map(StageRows::from).collect()),
 }
 
 shown! {
@@ -177,16 +181,7 @@ impl Api {
         let found = access.0.query(query).await?;
         let shown = found.stages.iter().flatten().flat_map(|stage| &stage.rows);
         let bytes = found.rows.iter().chain(shown).map(Value::size_bytes).sum();
-        let result = QueryResult {
-            count: found.rows.len() as u64,
-            next_cursor: paged.then(|| AnyValue(found.next.map(page::encode_continuation).into())),
-            results: found.rows.into_iter().map(AnyValue).collect(),
-            explain: found.explain.map(AnyValue),
-            plan: found.plan.map(AnyValue),
-            warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
-            stages: found.stages.map(|stages| stages.into_iter().map(StageRows::from).collect()),
-        };
-        Ok(JsonResponse::large(&result, bytes))
+        Ok(JsonResponse::large(&QueryResult::from((found, paged)), bytes))
     }
 
     /// Returns the folded state of an aggregate, now or at an earlier version, position or time.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::archive::{Backups, RestoreEnd, RestoreFrom, reason};
-use foldwork_engine::model::date::{format_date, parse_date};
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Administrator, Error, StoreError};
 use futures_util::future::join_all;
@@ -22,7 +22,7 @@ use crate::http::routes::API;
 use crate::wire::backup::{BackupBody, BackupPage, RestoreBody};
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept};
-use crate::wire::page::{PageBody, Whole, limit, named_cursor, read_named_cursor};
+use crate::wire::page::{PageBody, Whole, limit, named_cursor, read_named_cursor, time_at};
 
 pub struct Api;
 
@@ -199,12 +199,8 @@ async fn described(backups: &Backups, ids: &[Arc<str>]) -> Vec<BackupBody> {
 /// Returns the end of a restore: the given position, the given time or, without both, the end of the archive.
 fn until(position: Option<Whole>, at: Option<&str>) -> Result<RestoreEnd, Error> {
     match (position, at) {
-        (None, None) => Ok(RestoreEnd::End),
+        (None, at) => Ok(time_at("/at", at)?.map_or(RestoreEnd::End, RestoreEnd::Time)),
         (Some(position), None) => Ok(RestoreEnd::Position(position.into())),
-        (None, Some(at)) => {
-            let time = parse_date(at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?;
-            Ok(RestoreEnd::Time(time))
-        }
         (Some(_), Some(_)) => Err(Error::invalid_at("/at", "expected either `position` or `at`, not both")),
     }
 }

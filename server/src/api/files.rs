@@ -9,7 +9,9 @@ use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::file;
 use foldwork_engine::model::file_path::{FileOwner, FilePath};
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, UploadOutcome, attachment, mime_type};
+use foldwork_engine::workspace::files::{
+    FileLink, Incoming, NewFile, StorageUsage, UploadOutcome, attachment, mime_type,
+};
 use foldwork_engine::{Error, Writer};
 use futures_util::StreamExt;
 use poem::Request;
@@ -91,18 +93,19 @@ struct LinkBody {
     expires_at: String,
 }
 
-/// The storage usage of the workspace.
-#[derive(Object, Serialize)]
-#[oai(rename = "StorageUsage")]
-struct UsageBody {
+shown! {
+    /// The storage usage of the workspace.
+    #[oai(rename = "StorageUsage")]
+    struct UsageBody from usage: StorageUsage;
+
     /// The number of bytes of stored files, of unfinished uploads, and of deleted files whose bytes the store has not
     /// removed yet.
-    used_bytes: u64,
+    used_bytes: u64 = usage.used_bytes,
     /// The limit of `used_bytes`, or null if the workspace has no limit.
-    quota_bytes: Option<u64>,
-    files: u64,
+    quota_bytes: Option<u64> = usage.quota_bytes,
+    files: u64 = usage.files,
     /// The number of bytes of the files that `GET /files` lists.
-    file_bytes: u64,
+    file_bytes: u64 = usage.file_bytes,
 }
 
 #[derive(ApiResponse)]
@@ -241,13 +244,7 @@ impl Api {
     /// The usage includes unfinished uploads, because the quota also limits unfinished uploads.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
     async fn get_storage(&self, access: ApiRead) -> ApiResult<JsonResponse<UsageBody>> {
-        let usage = access.0.storage_usage().await?;
-        Ok(JsonResponse::new(&UsageBody {
-            used_bytes: usage.used_bytes,
-            quota_bytes: usage.quota_bytes,
-            files: usage.files,
-            file_bytes: usage.file_bytes,
-        }))
+        Ok(JsonResponse::new(&UsageBody::from(access.0.storage_usage().await?)))
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use foldwork_engine::model::access::{KeyRecord, Scope};
 use foldwork_engine::model::closed_set::names;
-use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::workspace::keys::{self, DerivedKeys, NewKey};
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::keys::{CreatedKey, DerivedKeys, NewKey};
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Engine, Error, Writer};
 use poem::web::Data;
@@ -22,8 +22,9 @@ use crate::wire::closed_sets::{OneOf, Scopes};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent_kept, to_json_bytes};
 use crate::wire::key::KeyBody;
 use crate::wire::list::{ListOrder, ListPart, time_key};
-use crate::wire::page::{PageBody, PageBytes, listed};
+use crate::wire::page::{PageBody, PageBytes, listed, time_at};
 use crate::wire::response::no_content;
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -54,45 +55,31 @@ struct CreateKey {
     agent_ids: Option<Vec<String>>,
 }
 
-/// A new key with its secret.
-#[derive(Object, Serialize, Clone)]
-#[oai(rename = "CreatedKey")]
-struct CreatedKeyBody {
-    id: String,
+shown! {
+    /// A new key with its secret.
+    #[derive(Clone)]
+    #[oai(rename = "CreatedKey")]
+    struct CreatedKeyBody from made: CreatedKey where {
+        let record = KeyBody::from(&made.record);
+    };
+
+    id: String = record.id,
     /// The secret key. The secret is in the response to the first request only and cannot be retrieved again.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    name: String,
-    scopes: Vec<OneOf<Scopes>>,
-    display: String,
-    created_at: String,
-    last_used_at: Option<String>,
-    expires_at: Option<String>,
-    derived_from: Option<String>,
-    all_workspaces: bool,
-    agent_ids: Option<Vec<String>>,
+    key: Option<String> = made.secret,
+    name: String = record.name,
+    scopes: Vec<OneOf<Scopes>> = record.scopes,
+    display: String = record.display,
+    created_at: String = record.created_at,
+    last_used_at: Option<String> = record.last_used_at,
+    expires_at: Option<String> = record.expires_at,
+    derived_from: Option<String> = record.derived_from,
+    all_workspaces: bool = record.all_workspaces,
+    agent_ids: Option<Vec<String>> = record.agent_ids,
 }
 
 impl CreatedKeyBody {
-    fn new(record: KeyBody, key: Option<String>) -> CreatedKeyBody {
-        let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, .. } = record;
-        let KeyBody { derived_from, all_workspaces, agent_ids, .. } = record;
-        CreatedKeyBody {
-            id,
-            key,
-            name,
-            scopes,
-            display,
-            created_at,
-            last_used_at,
-            expires_at,
-            derived_from,
-            all_workspaces,
-            agent_ids,
-        }
-    }
-
     /// Serializes the record without the secret. The server stores the record for repeated requests, and never stores
     /// the secret.
     fn without_secret(&self) -> Vec<u8> {
@@ -246,7 +233,7 @@ impl Api {
             return Err(Error::invalid_at("/expires_in_seconds", message).into());
         }
         let scopes = read_scopes(&body.scopes)?;
-        let expires_at = read_time(body.expires_at.as_deref())?;
+        let expires_at = time_at("/expires_at", body.expires_at.as_deref())?;
         let new = NewKey { name: body.name.clone(), scopes, expires_at, ..NewKey::default() };
         let make = async move |writer: Writer, _: Option<IdempotentRequest>| {
             let made = writer.create_sign_in_code(new, i64::from(ttl_s) * 1_000).await?;
@@ -274,10 +261,7 @@ impl Api {
         }
         let made = engine.exchange_sign_in_code(&body.code, name).await?;
         let location = format!("{}/keys/{}", API, made.record.id);
-        Ok(KeyExchangeResponse::Done(
-            JsonResponse::new(&CreatedKeyBody::new(KeyBody::from(&made.record), made.secret)),
-            location,
-        ))
+        Ok(KeyExchangeResponse::Done(JsonResponse::new(&CreatedKeyBody::from(made)), location))
     }
 
     /// Returns the key with which this request was made.
@@ -347,14 +331,14 @@ impl Api {
 }
 
 /// Returns the response to a request that created a key.
-fn outcome(made: keys::CreatedKey) -> CreationOutcome<CreatedKeyBody> {
+fn outcome(made: CreatedKey) -> CreationOutcome<CreatedKeyBody> {
     let location = format!("{}/keys/{}", API, made.record.id);
     let repeated = made.secret.is_none();
-    CreationOutcome { body: CreatedKeyBody::new(KeyBody::from(&made.record), made.secret), location, repeated }
+    CreationOutcome { body: CreatedKeyBody::from(made), location, repeated }
 }
 
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
-    let expires_at = read_time(body.expires_at.as_deref())?;
+    let expires_at = time_at("/expires_at", body.expires_at.as_deref())?;
     let opens_all = body.all_workspaces.unwrap_or(false);
     let agents = body.agent_ids.as_ref().map(|ids| ids.iter().map(|id| Arc::from(id.as_str())).collect());
     Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all, agents })
@@ -372,9 +356,4 @@ fn read_scopes(wanted: &[OneOf<Scopes>]) -> Result<Vec<Scope>, Error> {
         return Err(Error::invalid_at("/scopes", "expected at least one scope"));
     }
     Ok(scopes)
-}
-
-fn read_time(text: Option<&str>) -> Result<Option<i64>, Error> {
-    let wrong = || Error::invalid_at("/expires_at", "expected an RFC 3339 time");
-    text.map(|text| parse_date(text).ok_or_else(wrong)).transpose()
 }

@@ -54,38 +54,51 @@ struct DeactivateLicense {
     instance_id: String,
 }
 
-/// The result of a validation: whether the device may work, and the time until which the response is valid.
-#[derive(Object, Serialize)]
-struct License {
-    valid: bool,
-    code: OneOf<LicenseCodes>,
-    status: OneOf<LicenseStates>,
+shown! {
+    /// The result of a validation: whether the device may work, and the time until which the response is valid.
+    struct License from (access, validation, usage, nonce): (&Unlocker, &Validation, PlanUsage, Option<String>) where {
+        let Validation { verdict, activation, active, now } = validation;
+        let (code, status, detail) = match verdict {
+            LicenseVerdict::Valid => ("VALID", "active", "the device is activated"),
+            LicenseVerdict::LimitReached => {
+                ("ACTIVATION_LIMIT_REACHED", "limit_reached", "the plan's limit of activated devices is reached")
+            }
+            LicenseVerdict::Revoked => ("DEVICE_REVOKED", "revoked", "the device was revoked"),
+        };
+        let plan = access.caller().plan();
+        let devices: &[Activation] = if *verdict == LicenseVerdict::LimitReached { active } else { &[] };
+    };
+
+    valid: bool = *verdict == LicenseVerdict::Valid,
+    code: OneOf<LicenseCodes> = code.into(),
+    status: OneOf<LicenseStates> = status.into(),
     /// A description of `code` for people.
-    detail: String,
+    detail: String = detail.into(),
     /// The activation of the device, or null if the device has no activation.
-    activation: Option<ActivationBody>,
+    activation: Option<ActivationBody> = activation.as_ref().map(ActivationBody::from),
     /// The active devices if the plan's limit is reached, otherwise an empty list.
-    activations: Vec<ActivationBody>,
-    usage: LicenseUsage,
-    limits: LimitsBody,
-    plan: LicensePlan,
-    scopes: Vec<OneOf<Scopes>>,
-    cache: Cache,
-    server_time: String,
-    nonce: Option<String>,
+    activations: Vec<ActivationBody> = devices.iter().map(ActivationBody::from).collect(),
+    usage: LicenseUsage = LicenseUsage::from((active.len(), usage)),
+    limits: LimitsBody = plan.limits.into(),
+    plan: LicensePlan = plan.into(),
+    scopes: Vec<OneOf<Scopes>> = access.caller().scopes().iter().map(|scope| scope.name().into()).collect(),
+    cache: Cache = Cache::from((*verdict, *now)),
+    server_time: String = format_date(*now),
+    nonce: Option<String> = nonce,
     /// An Ed25519 signature in base64. The signed text is this body without `signature` in canonical form (RFC 8785).
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    signature: Option<String>,
+    signature: Option<String> = None,
 }
 
-/// The workspace's usage of its plan.
-#[derive(Object, Serialize)]
-struct LicenseUsage {
-    activations: u64,
-    storage_bytes: u64,
-    projects: u64,
-    agents: u64,
+shown! {
+    /// The workspace's usage of its plan.
+    struct LicenseUsage from (devices, usage): (usize, PlanUsage);
+
+    activations: u64 = devices as u64,
+    storage_bytes: u64 = usage.storage_bytes,
+    projects: u64 = usage.projects,
+    agents: u64 = usage.agents,
 }
 
 shown! {
@@ -98,15 +111,20 @@ shown! {
     trial_ends_at: Option<String> = plan.trial_ends_at.map(format_date),
 }
 
-/// The period for which a client may cache the response.
-#[derive(Object, Serialize)]
-struct Cache {
-    ttl_seconds: i64,
-    grace_seconds: i64,
+shown! {
+    /// The period for which a client may cache the response.
+    struct Cache from (verdict, now): (LicenseVerdict, i64) where {
+        // For a rejected device, `revalidate_after` and `offline_until` are the current time.
+        let is_valid = verdict == LicenseVerdict::Valid;
+        let (ttl_ms, grace_ms) = if is_valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
+    };
+
+    ttl_seconds: i64 = TTL_S,
+    grace_seconds: i64 = GRACE_S,
     /// The time at which the device must validate again.
-    revalidate_after: String,
+    revalidate_after: String = format_date(now.saturating_add(ttl_ms)),
     /// The time until which the device may work without reaching the server.
-    offline_until: String,
+    offline_until: String = format_date(now.saturating_add(ttl_ms + grace_ms)),
 }
 
 /// The result of a deactivation. A device that is not revoked may be activated again.
@@ -117,25 +135,27 @@ struct DeactivationBody {
     activation: ActivationBody,
 }
 
-/// The public key that verifies license signatures.
-#[derive(Object, Serialize)]
-struct LicenseKey {
+shown! {
+    /// The public key that verifies license signatures.
+    struct LicenseKey from key: &[u8];
+
     /// The signature algorithm, always `Ed25519`.
-    algorithm: String,
+    algorithm: String = "Ed25519".into(),
     /// The 32 bytes of the key, in base64.
-    public_key: String,
+    public_key: String = STANDARD.encode(key),
     /// The same key as a JSON Web Key.
-    jwk: LicenseJwk,
+    jwk: LicenseJwk = LicenseJwk::from(key),
 }
 
-/// A public key in the format of RFC 8037.
-#[derive(Object, Serialize)]
-struct LicenseJwk {
-    kty: String,
-    crv: String,
-    x: String,
-    r#use: String,
-    alg: String,
+shown! {
+    /// A public key in the format of RFC 8037.
+    struct LicenseJwk from key: &[u8];
+
+    kty: String = "OKP".into(),
+    crv: String = "Ed25519".into(),
+    x: String = URL_SAFE_NO_PAD.encode(key),
+    r#use: String = "sig".into(),
+    alg: String = "EdDSA".into(),
 }
 
 #[OpenApi(tag = "Section::License")]
@@ -152,7 +172,7 @@ impl Api {
         }
         let device = Device { instance_id, name, platform, app_version };
         let (validation, usage) = access.0.validate_device(device).await?;
-        let license = License::new(&access.0, &validation, usage, nonce);
+        let license = License::from((&access.0, &validation, usage, nonce));
         Ok(JsonResponse::new(&signed(&access.0, license).await?))
     }
 
@@ -176,68 +196,7 @@ impl Api {
     #[oai(path = "/license-key", method = "get", operation_id = "get_license_key")]
     async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<JsonResponse<LicenseKey>> {
         let key = engine.license_key().await?;
-        Ok(JsonResponse::new(&LicenseKey {
-            algorithm: "Ed25519".into(),
-            public_key: STANDARD.encode(&key),
-            jwk: LicenseJwk {
-                kty: "OKP".into(),
-                crv: "Ed25519".into(),
-                x: URL_SAFE_NO_PAD.encode(&key),
-                r#use: "sig".into(),
-                alg: "EdDSA".into(),
-            },
-        }))
-    }
-}
-
-impl License {
-    fn new(access: &Unlocker, validation: &Validation, usage: PlanUsage, nonce: Option<String>) -> License {
-        let Validation { verdict, activation, active, now } = validation;
-        let (code, status, detail) = match verdict {
-            LicenseVerdict::Valid => ("VALID", "active", "the device is activated"),
-            LicenseVerdict::LimitReached => {
-                ("ACTIVATION_LIMIT_REACHED", "limit_reached", "the plan's limit of activated devices is reached")
-            }
-            LicenseVerdict::Revoked => ("DEVICE_REVOKED", "revoked", "the device was revoked"),
-        };
-        let plan = access.caller().plan();
-        let devices: &[Activation] = if *verdict == LicenseVerdict::LimitReached { active } else { &[] };
-        License {
-            valid: *verdict == LicenseVerdict::Valid,
-            code: code.into(),
-            status: status.into(),
-            detail: detail.into(),
-            activation: activation.as_ref().map(ActivationBody::from),
-            activations: devices.iter().map(ActivationBody::from).collect(),
-            usage: LicenseUsage {
-                activations: active.len() as u64,
-                storage_bytes: usage.storage_bytes,
-                projects: usage.projects,
-                agents: usage.agents,
-            },
-            limits: plan.limits.into(),
-            plan: plan.into(),
-            scopes: access.caller().scopes().iter().map(|scope| scope.name().into()).collect(),
-            cache: Cache::new(*verdict, *now),
-            server_time: format_date(*now),
-            nonce,
-            signature: None,
-        }
-    }
-}
-
-impl Cache {
-    /// Returns the caching period of a response. For a rejected device, `revalidate_after` and `offline_until` are the
-    /// current time.
-    fn new(verdict: LicenseVerdict, now: i64) -> Cache {
-        let (ttl_ms, grace_ms) =
-            if verdict == LicenseVerdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
-        Cache {
-            ttl_seconds: TTL_S,
-            grace_seconds: GRACE_S,
-            revalidate_after: format_date(now.saturating_add(ttl_ms)),
-            offline_until: format_date(now.saturating_add(ttl_ms + grace_ms)),
-        }
+        Ok(JsonResponse::new(&LicenseKey::from(&*key)))
     }
 }
 

@@ -1,13 +1,13 @@
 //! `/profile` and `/members`: the caller, and the members of the workspace.
 
-use foldwork_engine::model::access::{Invitation, Membership, Role, Scope, UserRecord};
+use foldwork_engine::model::access::{Caller, Invitation, Membership, Role, Scope, UserRecord};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Error, Member, Owner};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
@@ -20,41 +20,30 @@ use crate::wire::list::{ListOrder, ListPart, time_key};
 use crate::wire::page::{PageBody, PageBytes, listed};
 use crate::wire::plan::PlanBody;
 use crate::wire::response::no_content;
+use crate::wire::shown::shown;
 use crate::wire::successor::{read_successor, successor_parameter};
 
 pub struct Api;
 
-/// The caller's user and workspace.
-#[derive(Object, Serialize)]
-struct Profile {
-    id: String,
-    name: Option<String>,
+shown! {
+    /// The caller's user and workspace.
+    struct Profile from (user, caller): (&UserRecord, &Caller);
+
+    id: String = user.id.to_string(),
+    name: Option<String> = user.name.as_deref().map(str::to_owned),
     /// The e-mail address, or null if the caller lacks the scope `email:read`.
-    email: Option<String>,
-    workspace_id: String,
-    role: OneOf<Roles>,
+    email: Option<String> = user.email.as_deref().map(str::to_owned),
+    workspace_id: String = caller.workspace_id().to_owned(),
+    role: OneOf<Roles> = caller.role().name().into(),
     /// The scopes of the caller.
-    scopes: Vec<OneOf<Scopes>>,
-    plan: PlanBody,
+    scopes: Vec<OneOf<Scopes>> = caller.scopes().iter().map(|scope| scope.name().into()).collect(),
+    plan: PlanBody = PlanBody::from(caller.plan()),
 }
 
-/// A member of the workspace, or a person with an open invitation.
-#[derive(Object, Serialize)]
-#[oai(rename = "Member")]
-struct MemberBody {
-    /// The user's id or, for an invited person, the invitation's id.
-    id: String,
-    name: Option<String>,
-    /// The e-mail address, or null if the caller lacks the scope `email:read`.
-    email: Option<String>,
-    role: OneOf<Roles>,
-    status: OneOf<Memberships>,
-    /// The time at which the person joined or was invited.
-    created_at: String,
-}
-
-impl MemberBody {
-    fn new(member: &Member, shows_email: bool) -> MemberBody {
+shown! {
+    /// A member of the workspace, or a person with an open invitation.
+    #[oai(rename = "Member")]
+    struct MemberBody from (member, shows_email): (&Member, bool) where {
         let (id, role, name, email, at, status) = match member {
             Member::Joined(Membership { user_id, role, joined_at, .. }, UserRecord { name, email, .. }) => {
                 (user_id, role, name.as_deref(), email.as_deref(), joined_at, "active")
@@ -63,15 +52,17 @@ impl MemberBody {
                 (id, role, None, Some(&**email), created_at, "invited")
             }
         };
-        MemberBody {
-            id: id.to_string(),
-            name: name.map(str::to_owned),
-            email: email.filter(|_| shows_email).map(str::to_owned),
-            role: role.name().into(),
-            status: status.into(),
-            created_at: format_date(*at),
-        }
-    }
+    };
+
+    /// The user's id or, for an invited person, the invitation's id.
+    id: String = id.to_string(),
+    name: Option<String> = name.map(str::to_owned),
+    /// The e-mail address, or null if the caller lacks the scope `email:read`.
+    email: Option<String> = email.filter(|_| shows_email).map(str::to_owned),
+    role: OneOf<Roles> = role.name().into(),
+    status: OneOf<Memberships> = status.into(),
+    /// The time at which the person joined or was invited.
+    created_at: String = format_date(*at),
 }
 
 listed!(MemberBody as "MemberPage": "A page of members and invited persons.");
@@ -113,16 +104,7 @@ impl Api {
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
     async fn get_profile(&self, access: ProfileRead) -> ApiResult<JsonResponse<Profile>> {
         let user = access.0.profile().await?;
-        let caller = access.0.caller();
-        Ok(JsonResponse::new(&Profile {
-            id: user.id.to_string(),
-            name: user.name.as_deref().map(str::to_owned),
-            email: user.email.as_deref().map(str::to_owned),
-            workspace_id: caller.workspace_id().to_owned(),
-            role: caller.role().name().into(),
-            scopes: caller.scopes().iter().map(|scope| scope.name().into()).collect(),
-            plan: PlanBody::from(caller.plan()),
-        }))
+        Ok(JsonResponse::new(&Profile::from((&user, access.0.caller()))))
     }
 
     /// Lists the members of the workspace and then the invited persons, each oldest first.
@@ -142,7 +124,7 @@ impl Api {
         let part = ListPart { list: "members", rows, cursor: cursor.as_deref(), bytes: **bytes };
         let shows_email = access.0.caller().holds(Scope::EmailRead);
         let members = access.0.list_members().await?;
-        Ok(part.of(&members, ListOrder::Ascending, order_key, |member| MemberBody::new(member, shows_email))?)
+        Ok(part.of(&members, ListOrder::Ascending, order_key, |member| MemberBody::from((member, shows_email)))?)
     }
 
     /// Invites an e-mail address.
@@ -164,7 +146,7 @@ impl Api {
         let make = async move |owner: Owner, _: Option<IdempotentRequest>| {
             let invitation = owner.invite(&email, role).await?;
             let location = format!("{}/members/{}", API, invitation.id);
-            let body = MemberBody::new(&Member::Invited(invitation), true);
+            let body = MemberBody::from((&Member::Invited(invitation), true));
             Ok(CreationOutcome { body, location, repeated: false })
         };
         idempotent_kept(&access.0, key.0, "invite_member", &text, make, to_json_bytes).await
@@ -193,7 +175,7 @@ impl Api {
             }
             (None | Some(false), _) => access.0.change_role(&member_id, role).await?,
         };
-        Ok(JsonResponse::new(&MemberBody::new(&member, shows_email)))
+        Ok(JsonResponse::new(&MemberBody::from((&member, shows_email))))
     }
 
     /// Removes a member with all their keys and invitations from the workspace immediately, or withdraws an invitation.

@@ -6,9 +6,8 @@ use foldwork_engine::Error;
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::model::json;
 use foldwork_engine::pipeline::catalogue::{Argument, CatalogueEntry, NameKind, catalogue};
+use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
-use poem_openapi::{Object, OpenApi};
-use serde::Serialize;
 use strum::VariantArray;
 
 use super::section::Section;
@@ -37,31 +36,37 @@ shown! {
     repeated: Option<bool> = argument.repeated.then_some(true),
 }
 
-/// An example with its result.
-#[derive(Object, Serialize)]
-struct OperatorExample {
+shown! {
+    /// An example with its result.
+    struct OperatorExample from entry: &CatalogueEntry where {
+        let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
+        let [usage, input, result] = entry.word.example.map(|text| AnyValue(read(text)));
+        let pipeline = read(&entry.pipeline());
+    };
+
     /// The operator as it is written in a pipeline.
-    usage: AnyValue,
+    usage: AnyValue = usage,
     /// The row or rows to which the operator is applied. For `$fold`, the input is events.
-    input: AnyValue,
-    result: AnyValue,
+    input: AnyValue = input,
+    result: AnyValue = result,
     /// The whole example as a pipeline that `POST /aggregates/query` accepts.
-    pipeline: Vec<AnyObject>,
+    pipeline: Vec<AnyObject> = pipeline.as_array().unwrap_or_default().iter().filter_map(AnyObject::of).collect(),
 }
 
-/// A stage, an operator or a variable of the language.
-#[derive(Object, Serialize)]
-#[oai(rename = "Operator")]
-struct OperatorBody {
-    name: String,
-    kind: OneOf<LanguageKinds>,
-    summary: String,
-    arguments: Vec<OperatorArgument>,
-    example: OperatorExample,
+shown! {
+    /// A stage, an operator or a variable of the language.
+    #[oai(rename = "Operator")]
+    struct OperatorBody from entry: &CatalogueEntry;
+
+    name: String = entry.word.name.into(),
+    kind: OneOf<LanguageKinds> = entry.kind.name().into(),
+    summary: String = entry.word.summary.into(),
+    arguments: Vec<OperatorArgument> = entry.arguments().map(OperatorArgument::from).collect(),
+    example: OperatorExample = OperatorExample::from(entry),
     /// The differences from MongoDB's operator of the same name.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    remark: Option<String>,
+    remark: Option<String> = Some(entry.word.remark).filter(|remark| !remark.is_empty()).map(str::to_owned),
 }
 
 listed!(OperatorBody as "OperatorPage": "The entries of the catalogue that match the filters.");
@@ -96,23 +101,6 @@ impl Api {
 fn read_kind(name: &str) -> Result<NameKind, Error> {
     let refused = || Error::invalid(format!("`kind` is '{name}'; allowed are {}", names::<NameKind>().join(", ")));
     NameKind::parse(name).ok_or_else(refused)
-}
-
-impl From<&CatalogueEntry> for OperatorBody {
-    fn from(entry: &CatalogueEntry) -> OperatorBody {
-        let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
-        let [usage, input, result] = entry.word.example.map(|text| AnyValue(read(text)));
-        let pipeline = read(&entry.pipeline());
-        let pipeline = pipeline.as_array().unwrap_or_default().iter().filter_map(AnyObject::of).collect();
-        OperatorBody {
-            name: entry.word.name.into(),
-            kind: entry.kind.name().into(),
-            summary: entry.word.summary.into(),
-            arguments: entry.arguments().map(OperatorArgument::from).collect(),
-            example: OperatorExample { usage, input, result, pipeline },
-            remark: Some(entry.word.remark).filter(|remark| !remark.is_empty()).map(str::to_owned),
-        }
-    }
 }
 
 /// Returns the title of the page's section that lists the entries of a kind.

@@ -1,7 +1,6 @@
 //! `/users/:user_id/plan`: setting the plan of a user.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::plan::{PlanLimits, PlanStatus};
 use foldwork_engine::workspace::members::NewPlan;
 use poem_openapi::param::Path;
@@ -13,6 +12,7 @@ use crate::auth::OperatorWrite;
 use crate::http::error::ApiResult;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{OneOf, PlanStates};
+use crate::wire::page::time_at;
 use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
@@ -49,19 +49,9 @@ impl Api {
 }
 
 fn new_plan(body: &SetPlan) -> Result<NewPlan, Error> {
-    let status = match body.status.as_deref() {
-        None => None,
-        Some(name) => Some(
-            PlanStatus::parse(name)
-                .ok_or_else(|| Error::invalid_at("/status", "expected trialing, active, past_due or canceled"))?,
-        ),
-    };
-    let trial_ends_at = match body.trial_ends_at.as_deref() {
-        None => None,
-        Some(text) => {
-            Some(parse_date(text).ok_or_else(|| Error::invalid_at("/trial_ends_at", "expected an RFC 3339 time"))?)
-        }
-    };
+    let wrong = || Error::invalid_at("/status", "expected trialing, active, past_due or canceled");
+    let status = body.status.as_deref().map(|name| PlanStatus::parse(name).ok_or_else(wrong)).transpose()?;
+    let trial_ends_at = time_at("/trial_ends_at", body.trial_ends_at.as_deref())?;
     let limits = body.limits.as_ref().map(|limits| {
         let LimitsBody { storage_bytes, projects, agents, activations } = *limits;
         PlanLimits { storage_bytes, projects, agents, activations }

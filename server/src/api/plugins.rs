@@ -42,7 +42,7 @@ impl Api {
     #[oai(path = "/plugins/:name/source", method = "get", operation_id = "get_plugin_source")]
     async fn get_plugin_source(&self, access: ApiRead, name: Path<String>) -> ApiResult<JsonResponse<SourceBody>> {
         let source = access.0.plugin_source(&name).await?;
-        Ok(JsonResponse::new(&SourceBody::new(name.0, source)))
+        Ok(JsonResponse::new(&SourceBody::from((name.0, source))))
     }
 
     /// Loads a plugin from its current files, without a restart.

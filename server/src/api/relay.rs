@@ -1,7 +1,9 @@
 //! Operations for the programs of agents: connecting, heartbeats, and the feed for programs without a WebSocket.
 
 use foldwork_engine::model::agent::{AgentProfile, HEARTBEAT_MS};
+use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::feed::Delivery;
 use foldwork_engine::model::value::Object as Fields;
 use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::Item;
@@ -23,6 +25,7 @@ use crate::wire::body::{Body, JsonResponse};
 use crate::wire::delivery;
 use crate::wire::json::{AnyObject, SerializedObject, Text};
 use crate::wire::page::{Whole, cursor as cursor_at, limit, read_cursor};
+use crate::wire::shown::shown;
 
 pub struct Api;
 
@@ -49,13 +52,14 @@ struct Connection {
     heartbeat_interval: i64,
 }
 
-/// The channel on which an agent receives notifications.
-#[derive(Object, Serialize)]
-#[oai(rename = "Channel")]
-struct ChannelBody {
-    agent_id: String,
-    name: Text,
-    channel: String,
+shown! {
+    /// The channel on which an agent receives notifications.
+    #[oai(rename = "Channel")]
+    struct ChannelBody from agent: &Aggregate;
+
+    agent_id: String = agent.id.to_string(),
+    name: Text = AgentProfile::from(agent).name.into(),
+    channel: String = format!("agent:{}", agent.id),
 }
 
 /// The agents to mark as online, and the claims to renew.
@@ -91,15 +95,16 @@ struct Heartbeat {
     pending: AnyObject,
 }
 
-/// A notification for an agent.
-#[derive(Object, Serialize)]
-struct DeliveryBody {
-    event: String,
+shown! {
+    /// A notification for an agent.
+    struct DeliveryBody from delivery: &Delivery;
+
+    event: String = delivery.news.name().to_owned(),
     /// The `event_id` of the event that caused the notification.
-    id: String,
-    position: u64,
+    id: String = delivery.id().to_string(),
+    position: u64 = delivery.position(),
     /// An object with `task`, `event_id`, `position` and `cause`.
-    payload: SerializedObject,
+    payload: SerializedObject = delivery::payload(delivery),
 }
 
 /// A page of an agent's feed.
@@ -126,16 +131,11 @@ impl Api {
         public_url: Data<&PublicUrl>,
     ) -> ApiResult<JsonResponse<Connection>> {
         let connected = access.0.connect(body.value.agent_ids).await?;
-        let channels = connected.agents.iter().map(|agent| ChannelBody {
-            agent_id: agent.id.to_string(),
-            name: AgentProfile::from(&**agent).name.into(),
-            channel: format!("agent:{}", agent.id),
-        });
         Ok(JsonResponse::new(&Connection {
             url: realtime_url(&public_url.base(request)),
             anon_key: connected.credential,
             expires_at: format_date(connected.expires_at),
-            channels: channels.collect(),
+            channels: connected.agents.iter().map(|agent| ChannelBody::from(&**agent)).collect(),
             heartbeat_interval: HEARTBEAT_MS,
         }))
     }
@@ -220,12 +220,7 @@ impl Api {
 
 fn delivered(item: Item) -> Option<DeliveryBody> {
     let Item::Delivery(delivery) = item else { return None };
-    Some(DeliveryBody {
-        event: delivery.news.name().to_owned(),
-        id: delivery.id().to_string(),
-        position: delivery.position(),
-        payload: delivery::payload(&delivery),
-    })
+    Some(DeliveryBody::from(&delivery))
 }
 
 /// Returns the URL for WebSocket clients.

@@ -1,9 +1,9 @@
 //! `/aggregates/search`: searching aggregates by label and body.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::search::{Hit, SearchRequest as LabelSearch};
+use foldwork_engine::workspace::search::{Hit, SearchOutput, SearchRequest as LabelSearch};
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::section::Section;
 use crate::auth::ApiRead;
@@ -29,14 +29,15 @@ struct SearchBody {
     limit: Option<u64>,
 }
 
-/// The hits of a search, best first.
-#[derive(Object, Serialize)]
-struct SearchResult {
-    results: Vec<SearchHit>,
-    took_ms: f64,
+shown! {
+    /// The hits of a search, best first.
+    struct SearchResult from found: SearchOutput;
+
+    results: Vec<SearchHit> = found.results.into_iter().map(SearchHit::from).collect(),
+    took_ms: f64 = found.took_us as f64 / 1e3,
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<String>>,
+    warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
 }
 
 shown! {
@@ -98,11 +99,6 @@ impl Api {
             project: body.project_id.clone(),
             limit: body.limit,
         };
-        let found = access.0.search(search).await?;
-        Ok(JsonResponse::new(&SearchResult {
-            results: found.results.into_iter().map(SearchHit::from).collect(),
-            took_ms: found.took_us as f64 / 1e3,
-            warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
-        }))
+        Ok(JsonResponse::new(&SearchResult::from(access.0.search(search).await?)))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::Engine;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::followers::{FollowerStatus, LeaderStatus, RebuildOutcome};
+use foldwork_engine::{Engine, EngineStatus};
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -77,40 +77,43 @@ shown! {
     parked: u64 = rebuilt.parked,
 }
 
-/// Information about the server that handles the request.
-#[derive(Object, Serialize)]
-#[oai(rename = "SystemInfo")]
-struct SystemInfo {
-    version: String,
+shown! {
+    /// Information about the server that handles the request.
+    #[oai(rename = "SystemInfo")]
+    struct SystemInfo from (running, configured): (EngineStatus, &InfoSettings);
+
+    version: String = env!("CARGO_PKG_VERSION").to_owned(),
     /// The time at which this server started.
-    started_at: String,
+    started_at: String = format_date(running.started_at),
     /// The number of seconds since this server started.
-    uptime_s: u64,
-    store: OneOf<StoreKinds>,
-    servers: OneOf<ServerCounts>,
-    limits: LimitsBody,
+    uptime_s: u64 = running.now.saturating_sub(running.started_at).max(0).unsigned_abs() / 1_000,
+    store: OneOf<StoreKinds> = configured.store.into(),
+    servers: OneOf<ServerCounts> = if running.is_exclusive { "one" } else { "several" }.into(),
+    limits: LimitsBody = configured.limits.clone(),
 }
 
-/// The limits in the configuration of the server. The plan of a workspace's owner may have further limits.
-#[derive(Object, Serialize, Clone)]
-#[oai(rename = "SystemLimits")]
-pub struct LimitsBody {
+shown! {
+    /// The limits in the configuration of the server. The plan of a workspace's owner may have further limits.
+    #[derive(Clone)]
+    #[oai(rename = "SystemLimits")]
+    pub struct LimitsBody from config: &Config;
+
     /// The maximum size of a request with a JSON body, in bytes.
-    body_bytes: u64,
+    body_bytes: u64 = config.http.body_limit.0,
     /// The maximum number of rows in a page of a list.
-    page_rows: u64,
+    page_rows: u64 = MAX_LIMIT,
     /// The size at which a page of a list ends, in bytes.
-    page_bytes: u64,
+    page_bytes: u64 = config.constants.page_bytes as u64,
     /// The time limit of a pipeline, in milliseconds.
-    pipeline_ms: u64,
+    pipeline_ms: u64 = config.pipeline.timeout.millis(),
     /// The memory limit of a pipeline, in bytes.
-    pipeline_bytes: u64,
+    pipeline_bytes: u64 = config.pipeline.memory.0,
     /// The maximum number of open event streams in a workspace.
-    event_streams: u64,
+    event_streams: u64 = config.http.streams_per_workspace as u64,
     /// The maximum number of open sockets of agents in a workspace.
-    sockets: u64,
+    sockets: u64 = config.http.streams_per_workspace as u64,
     /// The maximum number of requests of a key per minute, or null without a limit.
-    requests_per_minute: Option<u32>,
+    requests_per_minute: Option<u32> = Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
 }
 
 /// The settings that `/system/info` shows. Handlers receive these settings as request data.
@@ -127,17 +130,7 @@ impl InfoSettings {
             Some(("surrealkv", _)) => "folder",
             _ => "service",
         };
-        let limits = LimitsBody {
-            body_bytes: config.http.body_limit.0,
-            page_rows: MAX_LIMIT,
-            page_bytes: config.constants.page_bytes as u64,
-            pipeline_ms: config.pipeline.timeout.millis(),
-            pipeline_bytes: config.pipeline.memory.0,
-            event_streams: config.http.streams_per_workspace as u64,
-            sockets: config.http.streams_per_workspace as u64,
-            requests_per_minute: Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
-        };
-        InfoSettings { store, limits }
+        InfoSettings { store, limits: config.into() }
     }
 }
 
@@ -153,15 +146,7 @@ impl Api {
         engine: Data<&Arc<Engine>>,
         configured: Data<&InfoSettings>,
     ) -> ApiResult<JsonResponse<SystemInfo>> {
-        let running = engine.running();
-        Ok(JsonResponse::new(&SystemInfo {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            started_at: format_date(running.started_at),
-            uptime_s: running.now.saturating_sub(running.started_at).max(0).unsigned_abs() / 1_000,
-            store: configured.store.into(),
-            servers: if running.is_exclusive { "one" } else { "several" }.into(),
-            limits: configured.limits.clone(),
-        }))
+        Ok(JsonResponse::new(&SystemInfo::from((engine.running(), *configured))))
     }
 
     /// Lists the consumers of the log with their positions.

@@ -134,23 +134,38 @@ shown! {
     managed: bool = definition.managed,
 }
 
-/// An aggregate type with the schemas of its events.
-#[derive(Object, Serialize)]
-struct AggregateTypeSchema {
-    type_name: String,
-    display_name: String,
-    traits: Vec<String>,
-    fields: Vec<FieldDefinition>,
+shown! {
+    /// An aggregate type with the schemas of its events.
+    struct AggregateTypeSchema from schema: &TypeSchema where {
+        let definition = AggregateType::from(&*schema.definition);
+        let declared = definition.events.0;
+        let mut event_types: Vec<&str> = declared.keys().map(|name| &**name).collect();
+        event_types.extend(schema.observed.iter().map(|(name, _)| name.as_str()));
+        event_types.sort_unstable();
+        event_types.dedup();
+        let event_schemas = event_types.into_iter().map(|name| EventSchema {
+            event_type: name.to_owned(),
+            declared: declared.get(name).and_then(AnyObject::of),
+            seen: schema.observed.iter().find(|(seen, _)| seen == name).map(|(_, seen)| seen.clone().into()),
+        });
+        let searched = schema.definition.searched();
+        let searched = searched.map(|(field, weight)| SearchedField { field: field.to_owned(), weight });
+    };
+
+    type_name: String = definition.type_name,
+    display_name: String = definition.display_name,
+    traits: Vec<String> = definition.traits,
+    fields: Vec<FieldDefinition> = definition.fields,
     /// The rule for fields that the type does not declare. Present if the rule is not `accept`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    unknown: Option<OneOf<UnknownFieldRules>>,
-    builtin: bool,
-    managed: bool,
+    unknown: Option<OneOf<UnknownFieldRules>> = definition.unknown,
+    builtin: bool = definition.builtin,
+    managed: bool = definition.managed,
     /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
-    searched: Vec<SearchedField>,
+    searched: Vec<SearchedField> = searched.collect(),
     /// The schemas of the event types: the declared fields, and the fields that occur in the log with their types.
-    event_schemas: Vec<EventSchema>,
+    event_schemas: Vec<EventSchema> = event_schemas.collect(),
 }
 
 /// A field by which search finds aggregates.
@@ -288,37 +303,6 @@ impl Api {
 
 fn inner(field: &Field) -> Option<Vec<FieldDefinition>> {
     (!field.fields.is_empty()).then(|| field.fields.iter().map(FieldDefinition::from).collect())
-}
-
-impl From<&TypeSchema> for AggregateTypeSchema {
-    fn from(schema: &TypeSchema) -> AggregateTypeSchema {
-        let definition = AggregateType::from(&*schema.definition);
-        let AggregateType { type_name, display_name, traits, fields, unknown, events, builtin, managed } = definition;
-        let declared = events.0;
-        let mut event_types: Vec<&str> = declared.keys().map(|name| &**name).collect();
-        event_types.extend(schema.observed.iter().map(|(name, _)| name.as_str()));
-        event_types.sort_unstable();
-        event_types.dedup();
-        let event_schemas = event_types.into_iter().map(|name| EventSchema {
-            event_type: name.to_owned(),
-            declared: declared.get(name).and_then(AnyObject::of),
-            seen: schema.observed.iter().find(|(seen, _)| seen == name).map(|(_, seen)| seen.clone().into()),
-        });
-        let event_schemas = event_schemas.collect();
-        let searched = schema.definition.searched();
-        let searched = searched.map(|(field, weight)| SearchedField { field: field.to_owned(), weight }).collect();
-        AggregateTypeSchema {
-            type_name,
-            display_name,
-            traits,
-            fields,
-            unknown,
-            builtin,
-            managed,
-            searched,
-            event_schemas,
-        }
-    }
 }
 
 #[cfg(test)]

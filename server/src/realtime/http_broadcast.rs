@@ -40,7 +40,8 @@ pub async fn broadcast_several(
     let text = bodies::read(request, body).await?;
     let Messages { messages } = read(&text)?;
     if messages.is_empty() || messages.len() > MAX_MESSAGES {
-        return Err(malformed(format!("expected 1 to {MAX_MESSAGES} messages, found {}", messages.len())));
+        let message = format!("expected 1 to {MAX_MESSAGES} messages, found {}", messages.len());
+        return Err(ApiError::invalid_body(&message).into());
     }
     // Checks all messages before the first message is sent, because after an error the client sends all messages again.
     let mut broadcasts = Vec::with_capacity(messages.len());
@@ -129,10 +130,6 @@ fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> poem::Result<T> {
         return Err(ApiError::faulty_body(vec![repeated]).into());
     }
     Ok(serde_json::from_slice(body).map_err(|error| ApiError::unparsed_body(&error))?)
-}
-
-fn malformed(error: impl std::fmt::Display) -> poem::Error {
-    ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidBody, error.to_string()).into()
 }
 
 fn accepted() -> Response {

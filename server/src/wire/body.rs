@@ -8,7 +8,7 @@ use foldwork_engine::model::duplicate_names::repeated_name;
 use foldwork_engine::model::json;
 use poem::http::StatusCode;
 use poem::{IntoResponse, Request, RequestBody, Response};
-use poem_openapi::payload::{ParsePayload, Payload};
+use poem_openapi::payload::Payload;
 use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions};
@@ -37,40 +37,6 @@ impl<T> Deref for Body<T> {
     }
 }
 
-impl<T: Type> Payload for Body<T> {
-    const CONTENT_TYPE: &'static str = CONTENT_TYPE;
-
-    fn check_content_type(content_type: &str) -> bool {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        essence.eq_ignore_ascii_case(CONTENT_TYPE)
-            || (essence.starts_with("application/") && essence.ends_with("+json"))
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        T::schema_ref()
-    }
-
-    fn register(registry: &mut Registry) {
-        T::register(registry);
-    }
-}
-
-impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
-    const IS_REQUIRED: bool = true;
-
-    async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
-        let text = bodies::read(request, body.take()?).await?;
-        // An empty body is read as an empty object.
-        let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
-        // Rejects arrays, because serde would read an array's items as the fields of a struct.
-        if read.trim_ascii_start().first() == Some(&b'[') {
-            return Err(malformed("the body must be an object"));
-        }
-        let value = offload(read.len(), || parsed::<T>(read))?;
-        Ok(Body { value, text })
-    }
-}
-
 /// Parses a body. The error states the place of each fault, and the values that are allowed at this place.
 fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     // Rejects a repeated name, because the parser would keep only one of its values.
@@ -83,8 +49,10 @@ fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     })
 }
 
-fn malformed(error: impl std::fmt::Display) -> poem::Error {
-    ApiError::new(StatusCode::BAD_REQUEST, ErrorCode::InvalidBody, error.to_string()).into()
+/// Returns whether a content type is `application/json` or another JSON type.
+fn is_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    essence.eq_ignore_ascii_case(CONTENT_TYPE) || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
 impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
@@ -94,7 +62,7 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     type ParamRawType = ();
 
     fn register(registry: &mut Registry) {
-        <Self as Payload>::register(registry);
+        T::register(registry);
     }
 
     fn request_meta() -> Option<poem_openapi::registry::MetaRequest> {
@@ -112,14 +80,22 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     ) -> poem::Result<Self> {
         // An empty body needs no content type.
         if let Some(content_type) = request.content_type()
-            && !<Self as Payload>::check_content_type(content_type)
+            && !is_json(content_type)
         {
             let message = "the content type must be application/json or application/*+json";
             return Err(
                 ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::UnsupportedMediaType, message).into()
             );
         }
-        <Self as ParsePayload>::from_request(request, body).await
+        let text = bodies::read(request, body.take()?).await?;
+        // An empty body is read as an empty object.
+        let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
+        // Rejects arrays, because serde would read an array's items as the fields of a struct.
+        if read.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ApiError::invalid_body(&"the body must be an object").into());
+        }
+        let value = offload(read.len(), || parsed::<T>(read))?;
+        Ok(Body { value, text })
     }
 }
 

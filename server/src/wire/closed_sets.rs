@@ -36,7 +36,7 @@ pub trait ClosedSet: Send + Sync + 'static {
 }
 
 /// A string whose schema in the OpenAPI document is the set `S`.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OneOf<S> {
     text: Cow<'static, str>,
@@ -55,12 +55,6 @@ impl<S> Deref for OneOf<S> {
 impl<S, T: Into<Cow<'static, str>>> From<T> for OneOf<S> {
     fn from(text: T) -> OneOf<S> {
         OneOf { text: text.into(), set: PhantomData }
-    }
-}
-
-impl<S> Clone for OneOf<S> {
-    fn clone(&self) -> OneOf<S> {
-        OneOf::from(self.text.clone())
     }
 }
 
@@ -107,6 +101,7 @@ macro_rules! closed_sets {
     ($(#[doc = $description:literal] $set:ident as $name:literal: $words:expr;)+) => {
         $(
             #[doc = $description]
+            #[derive(Clone)]
             pub struct $set;
 
             impl ClosedSet for $set {

@@ -42,7 +42,7 @@ impl From<Object> for AnyObject {
 }
 
 /// A JSON object as text that is already serialized. The OpenAPI document describes this type as [`AnyObject`].
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SerializedObject(pub Box<RawValue>);
 
@@ -120,7 +120,7 @@ macro_rules! described {
 
         impl ParseFromJSON for $type {
             fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
-                serde_json::from_value(value.unwrap_or_default()).map($type).map_err(ParseError::custom)
+                serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
             }
         }
 
@@ -131,6 +131,7 @@ macro_rules! described {
         }
     };
 }
+pub(super) use described;
 
 macro_rules! free_form {
     ($type:ident, $schema:expr) => {

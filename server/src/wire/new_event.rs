@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{NewEvent, StreamExpectation};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::model::violation::Violations;
@@ -13,6 +12,7 @@ use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::Deserialize;
 
 use super::json::{AnyObject, ExpectedVersion, RequiredText};
+use super::page::time_at;
 use crate::http::etag::expected;
 
 /// An event to append to the stream in the path.
@@ -222,13 +222,7 @@ fn new_event(input: EventInput, stream: Option<&str>, beside: Option<StreamExpec
         (_, Some(stream)) => stream.to_owned(),
         (id, None) => required(id, "aggregate_id")?,
     };
-    let occurred_at = match input.occurred_at {
-        None => None,
-        Some(text) => {
-            let wrong = || Error::invalid_at("/occurred_at", "expected an RFC 3339 time");
-            Some(parse_date(&text).ok_or_else(wrong)?)
-        }
-    };
+    let occurred_at = time_at("/occurred_at", input.occurred_at.as_deref())?;
     Ok(NewEvent {
         aggregate_id,
         aggregate_type: input.aggregate_type.map(type_name).transpose()?.unwrap_or_default(),

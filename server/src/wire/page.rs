@@ -10,7 +10,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
-use super::json::without_validation;
+use super::json::{described, without_validation};
 
 /// The default number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
@@ -40,30 +40,7 @@ impl From<Whole> for u64 {
     }
 }
 
-impl Type for Whole {
-    const IS_REQUIRED: bool = true;
-    without_validation!();
-
-    fn name() -> Cow<'static, str> {
-        u64::name()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        u64::schema_ref()
-    }
-}
-
-impl ParseFromJSON for Whole {
-    fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
-        serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
-    }
-}
-
-impl ToJSON for Whole {
-    fn to_json(&self) -> Option<serde_json::Value> {
-        Some(self.0.into())
-    }
-}
+described!(Whole as u64::name(), u64::schema_ref());
 
 impl ParseFromParameter for Whole {
     fn parse_from_parameter(value: &str) -> ParseResult<Self> {
@@ -130,6 +107,12 @@ impl<T: Listed> Type for PageBody<T> {
             }
         });
     }
+}
+
+/// Parses the time in a field of the body, if the field is present.
+pub fn time_at(pointer: &str, text: Option<&str>) -> Result<Option<i64>, Error> {
+    let wrong = || Error::invalid_at(pointer, "expected an RFC 3339 time");
+    text.map(|text| parse_date(text).ok_or_else(wrong)).transpose()
 }
 
 /// Parses the time in the parameter `name`.

@@ -73,40 +73,29 @@ shown! {
     column: Option<u32> = failure.column,
 }
 
-/// The source of a plugin, in the version that processes this workspace's events.
-#[derive(Object, Serialize)]
-#[oai(rename = "PluginFiles")]
-pub struct SourceBody {
-    name: String,
-    version: String,
+shown! {
+    /// The source of a plugin, in the version that processes this workspace's events.
+    #[oai(rename = "PluginFiles")]
+    pub struct SourceBody from (name, source): (String, PluginSource);
+
+    name: String = name,
+    version: String = source.version,
     /// The SHA-256 of the plugin's source. Null for a native plugin, which is a part of the program.
-    digest: Option<String>,
+    digest: Option<String> = source.digest.map(|digest| digest.to_string()),
     /// The files. A native plugin has no files.
-    files: Vec<SourceFile>,
+    files: Vec<SourceFile> = source.files.into_iter().map(SourceFile::from).collect(),
 }
 
-/// A file of a plugin.
-#[derive(Object, Serialize)]
-#[oai(rename = "PluginFile")]
-struct SourceFile {
-    path: String,
+shown! {
+    /// A file of a plugin.
+    #[oai(rename = "PluginFile")]
+    struct SourceFile from (path, text): (&str, std::sync::Arc<str>);
+
+    path: String = path.to_owned(),
     /// The size of the file, in bytes.
-    size: u64,
+    size: u64 = text.len() as u64,
     /// The text; `null` for a file with more than 256 KiB.
-    text: Option<String>,
-}
-
-impl SourceBody {
-    pub fn new(name: String, source: PluginSource) -> SourceBody {
-        let PluginSource { version, digest, files } = source;
-        let file = |(path, text): (&str, std::sync::Arc<str>)| SourceFile {
-            path: path.to_owned(),
-            size: text.len() as u64,
-            text: (text.len() <= MAX_SCRIPT_BYTES).then(|| text.to_string()),
-        };
-        let digest = digest.map(|digest| digest.to_string());
-        SourceBody { name, version, digest, files: files.into_iter().map(file).collect() }
-    }
+    text: Option<String> = (text.len() <= MAX_SCRIPT_BYTES).then(|| text.to_string()),
 }
 
 /// The events to process again, and the hook to run.

@@ -31,15 +31,23 @@ pub trait FromFields {
     fn from_fields(fields: &Object) -> Self;
 }
 
-/// Implements [`FromFields`] for a struct of [`SentField`] fields. With `only`, a body with unknown fields is rejected.
-macro_rules! from_fields {
-    ($body:ident { $($field:ident),+ $(,)? }) => {
-        $crate::wire::request_body::from_fields!(@ false, $body { $($field),+ });
+/// Declares a struct of [`SentField`] fields with its schema and its [`FromFields`]. A body with unknown fields is
+/// rejected, except with `open`.
+macro_rules! sent_fields {
+    (open $($declared:tt)+) => {
+        $crate::wire::request_body::sent_fields!(@ false, $($declared)+);
     };
-    (only $body:ident { $($field:ident),+ $(,)? }) => {
-        $crate::wire::request_body::from_fields!(@ true, $body { $($field),+ });
-    };
-    (@ $is_closed:literal, $body:ident { $($field:ident),+ }) => {
+    (
+        @ $is_closed:literal, $(#[$about:meta])*
+        $visibility:vis struct $body:ident;
+        $($(#[$note:meta])* $seen:vis $field:ident: $type:ty,)+
+    ) => {
+        #[derive(poem_openapi::Object)]
+        $(#[$about])*
+        $visibility struct $body {
+            $($(#[$note])* $seen $field: $type,)+
+        }
+
         impl $crate::wire::request_body::FromFields for $body {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),+];
             const IS_CLOSED: bool = $is_closed;
@@ -49,8 +57,11 @@ macro_rules! from_fields {
             }
         }
     };
+    ($($declared:tt)+) => {
+        $crate::wire::request_body::sent_fields!(@ true, $($declared)+);
+    };
 }
-pub(super) use from_fields;
+pub(super) use sent_fields;
 
 /// A request body that is read field by field.
 pub struct ReceivedBody<T> {
@@ -171,11 +182,7 @@ impl<T> SentField<T> {
     }
 
     pub fn text(&self) -> Result<Option<String>, Error> {
-        match self.value() {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.to_string())),
-            Some(_) => Err(self.invalid("expected a string")),
-        }
+        self.read("a string", |value| value.as_str().map(str::to_owned))
     }
 
     pub fn required_text(&self) -> Result<String, Error> {
@@ -183,28 +190,23 @@ impl<T> SentField<T> {
     }
 
     pub fn flag(&self) -> Result<Option<bool>, Error> {
-        match self.value() {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(self.invalid("expected true or false")),
-        }
+        self.read("true or false", |value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
     }
 
     pub fn integer(&self) -> Result<Option<i64>, Error> {
-        match self.value() {
-            None => Ok(None),
-            Some(Value::Int(number)) => Ok(Some(*number)),
-            Some(_) => Err(self.invalid("expected an integer")),
-        }
+        self.read("an integer", Value::as_int)
     }
 
     /// Returns the object, or an empty object if the field is absent.
     pub fn object(&self) -> Result<Object, Error> {
-        match self.value() {
-            None => Ok(Object::new()),
-            Some(Value::Object(object)) => Ok((**object).clone()),
-            Some(_) => Err(self.invalid("expected an object")),
-        }
+        Ok(self.read("an object", |value| value.as_object().cloned())?.unwrap_or_default())
+    }
+
+    /// Returns the content of the value, or `None` if the field is absent. `content` returns `None` for a value of
+    /// another type than `expected`.
+    fn read<C>(&self, expected: &str, content: impl FnOnce(&Value) -> Option<C>) -> Result<Option<C>, Error> {
+        let Some(value) = self.value() else { return Ok(None) };
+        content(value).map(Some).ok_or_else(|| self.invalid(format!("expected {expected}")))
     }
 
     /// Returns the time, in milliseconds since the Unix epoch.

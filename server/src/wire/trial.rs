@@ -12,6 +12,7 @@ use super::closed_sets::{Hooks, OneOf, PluginSources};
 use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
 use super::plugin::FailureBody;
+use super::shown::shown;
 
 /// The events for a dry run, and the version of the plugin to call. Exactly one of `event_id`, `from_position`, `last`,
 /// `step_ids` and `event` is required.
@@ -66,30 +67,39 @@ pub struct DryRunResult {
     pub ended_at: Option<u64>,
 }
 
-/// The output of a plugin for one event of a dry run.
-#[derive(Object, Serialize)]
-#[oai(rename = "DryRun")]
-pub struct TrialBody {
-    event_id: String,
-    position: u64,
-    hook: OneOf<Hooks>,
+shown! {
+    /// The output of a plugin for one event of a dry run.
+    #[oai(rename = "DryRun")]
+    pub struct TrialBody from trial: Trial where {
+        let (facts, assignments, changes, error) = match trial.result {
+            Ok(HookResult::Facts(facts, before)) => {
+                (Some(Value::from(&facts)), None, Some(changes(&facts, before.unwrap_or_default())), None)
+            }
+            Ok(HookResult::Assignments(made)) => (None, Some(list(&made)), None, None),
+            Err(failure) => (None, None, None, Some(failure)),
+        };
+    };
+
+    event_id: String = trial.context.event.event_id.to_string(),
+    position: u64 = trial.context.event.position,
+    hook: OneOf<Hooks> = trial.hook.name().into(),
     /// The facts that `enrich` returned.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<AnyValue>,
+    facts: Option<AnyValue> = facts.map(AnyValue),
     /// The assignments that `route` returned.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    assignments: Option<AnyValue>,
+    assignments: Option<AnyValue> = assignments.map(AnyValue),
     /// The differences between `facts` and the facts of the plugin that are stored for the aggregate:
     /// `{derived, edges_added, edges_removed}`.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<AnyValue>,
-    error: Option<FailureBody>,
+    changes: Option<AnyValue> = changes.map(AnyValue),
+    error: Option<FailureBody> = error.map(FailureBody::from),
     /// The number of script operations of this call.
-    operations: u64,
-    ms: f64,
+    operations: u64 = trial.operations,
+    ms: f64 = trial.ms,
 }
 
 impl From<DryRunEvent> for NewEvent {
@@ -102,33 +112,6 @@ impl From<DryRunEvent> for NewEvent {
             metadata: event.metadata.into_object(),
             ..NewEvent::default()
         }
-    }
-}
-
-impl From<Trial> for TrialBody {
-    fn from(trial: Trial) -> TrialBody {
-        let mut body = TrialBody {
-            event_id: trial.context.event.event_id.to_string(),
-            position: trial.context.event.position,
-            hook: trial.hook.name().into(),
-            facts: None,
-            assignments: None,
-            changes: None,
-            error: None,
-            operations: trial.operations,
-            ms: trial.ms,
-        };
-        match trial.result {
-            Ok(HookResult::Facts(facts, before)) => {
-                body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
-                body.facts = Some(AnyValue(Value::from(&facts)));
-            }
-            Ok(HookResult::Assignments(made)) => {
-                body.assignments = Some(AnyValue(list(&made)));
-            }
-            Err(failure) => body.error = Some(failure.into()),
-        }
-        body
     }
 }
 

@@ -1,13 +1,12 @@
 //! The requests of agents about tasks.
 
-use poem_openapi::Object;
-
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::request_body::{SentField, SentText, from_fields};
+use crate::wire::request_body::{SentField, SentText, sent_fields};
 
-/// Claims a task for an agent, or renews the claim.
-#[derive(Object)]
-pub struct ClaimTask {
+sent_fields! {
+    /// Claims a task for an agent, or renews the claim.
+    pub struct ClaimTask;
+
     pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
     pub lease_seconds: SentField<Option<u64>>,
@@ -19,11 +18,10 @@ pub struct ClaimTask {
     pub claim: SentField<Option<u64>>,
 }
 
-from_fields!(only ClaimTask { agent_id, lease_seconds, instance, expected_version, claim });
+sent_fields! {
+    /// Claims the next task of an agent.
+    pub struct ClaimNext;
 
-/// Claims the next task of an agent.
-#[derive(Object)]
-pub struct ClaimNext {
     pub agent_id: SentField<String>,
     /// The lease in seconds, 1 to 600; the default is 90.
     pub lease_seconds: SentField<Option<u64>>,
@@ -31,11 +29,10 @@ pub struct ClaimNext {
     pub instance: SentText,
 }
 
-from_fields!(only ClaimNext { agent_id, lease_seconds, instance });
+sent_fields! {
+    /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
+    pub struct AddMessage;
 
-/// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
-#[derive(Object)]
-pub struct AddMessage {
     pub agent_id: SentText,
     /// The number of the claim to which the message belongs. After the claim has ended, the message is rejected with
     /// 409 `not_lease_holder`.
@@ -51,11 +48,10 @@ pub struct AddMessage {
     pub content: SentText,
 }
 
-from_fields!(only AddMessage { agent_id, claim, text, parts, in_reply_to, expected_version, message, content });
+sent_fields! {
+    /// An artifact to add to a task. The agent that holds the task is the author.
+    pub struct AddArtifact;
 
-/// An artifact to add to a task. The agent that holds the task is the author.
-#[derive(Object)]
-pub struct AddArtifact {
     pub agent_id: SentText,
     /// The number of the claim under which the agent produced the output.
     pub claim: SentField<Option<u64>>,
@@ -78,23 +74,10 @@ pub struct AddArtifact {
     pub content: SentField<Option<AnyValue>>,
 }
 
-from_fields!(only AddArtifact {
-    agent_id,
-    claim,
-    name,
-    parts,
-    text,
-    data,
-    supersedes,
-    effect,
-    expected_version,
-    id,
-    content,
-});
+sent_fields! {
+    /// Completes the agent's work on the task.
+    pub struct CompleteTask;
 
-/// Completes the agent's work on the task.
-#[derive(Object)]
-pub struct CompleteTask {
     pub agent_id: SentText,
     pub claim: SentField<Option<u64>>,
     /// An artifact to add together with the completion.
@@ -112,22 +95,10 @@ pub struct CompleteTask {
     pub in_reply_to: SentText,
 }
 
-from_fields!(only CompleteTask {
-    agent_id,
-    claim,
-    artifact,
-    artifacts,
-    message,
-    review,
-    expected_version,
-    text,
-    parts,
-    in_reply_to,
-});
+sent_fields! {
+    /// Asks a person for input that the agent needs to continue.
+    pub struct RequestInput;
 
-/// Asks a person for input that the agent needs to continue.
-#[derive(Object)]
-pub struct RequestInput {
     pub agent_id: SentText,
     pub claim: SentField<Option<u64>>,
     pub message: SentText,
@@ -143,11 +114,10 @@ pub struct RequestInput {
     pub in_reply_to: SentText,
 }
 
-from_fields!(only RequestInput { agent_id, claim, message, schema, expected_version, question, text, parts, in_reply_to });
+sent_fields! {
+    /// Reports that the agent failed to complete the task.
+    pub struct FailTask;
 
-/// Reports that the agent failed to complete the task.
-#[derive(Object)]
-pub struct FailTask {
     pub agent_id: SentText,
     pub claim: SentField<Option<u64>>,
     /// The reason for the failure. Exactly one of `error`, `message` and `reason` is required.
@@ -161,21 +131,19 @@ pub struct FailTask {
     pub reason: SentText,
 }
 
-from_fields!(only FailTask { agent_id, claim, error, retryable, expected_version, message, reason });
+sent_fields! {
+    /// Releases the agent's claim.
+    pub struct ReleaseTask;
 
-/// Releases the agent's claim.
-#[derive(Object)]
-pub struct ReleaseTask {
     pub agent_id: SentText,
     pub claim: SentField<Option<u64>>,
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only ReleaseTask { agent_id, claim, expected_version });
+sent_fields! {
+    /// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
+    pub struct CancelTask;
 
-/// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
-#[derive(Object)]
-pub struct CancelTask {
     pub reason: SentText,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `reason`.
@@ -183,5 +151,3 @@ pub struct CancelTask {
     /// Another name for `reason`.
     pub comment: SentText,
 }
-
-from_fields!(only CancelTask { reason, expected_version, message, comment });

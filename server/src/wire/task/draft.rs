@@ -13,7 +13,7 @@ use foldwork_engine::model::violation::{Violation, Violations};
 use super::AddArtifact;
 use crate::wire::json::{AnyObject, AnyValue};
 use crate::wire::names;
-use crate::wire::request_body::{FromFields, SentField, SentText, exact, first, from_fields, several};
+use crate::wire::request_body::{FromFields, SentField, SentText, exact, first, sent_fields, several};
 
 /// The maximum number of parts in a message or artifact.
 const MAX_PARTS: usize = 100;
@@ -85,8 +85,10 @@ pub fn drafts(
     Ok(drafts)
 }
 
-/// An artifact in a request: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
-struct SentDraft {
+sent_fields! {
+    /// An artifact in a request: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
+    struct SentDraft;
+
     id: SentText,
     supersedes: SentText,
     name: SentText,
@@ -96,8 +98,6 @@ struct SentDraft {
     content: SentField<Option<AnyValue>>,
     effect: SentField<Option<AnyObject>>,
 }
-
-from_fields!(SentDraft { id, supersedes, name, parts, text, data, content, effect });
 
 fn read_draft(value: &Value, at: &str) -> Result<ArtifactDraft, Vec<Violation>> {
     let mut violations = Violations::default();
@@ -157,16 +157,16 @@ impl SentDraft {
     }
 }
 
-/// An effect in a request: the event that approval appends.
-struct SentEffect {
+sent_fields! {
+    /// An effect in a request: the event that approval appends.
+    struct SentEffect;
+
     aggregate_id: SentText,
     event_type: SentText,
     payload: SentField<Option<AnyObject>>,
     /// The version of the aggregate that the author of the effect has read.
     expected_version: SentField<Option<u64>>,
 }
-
-from_fields!(SentEffect { aggregate_id, event_type, payload, expected_version });
 
 fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<Effect> {
     let Some(sent) = value.as_object() else {

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
-use poem_openapi::Object;
-
 use crate::wire::closed_sets::{Assignees, AssigneesOrNone, OneOf, Priorities, Sources, TaskActions};
 use crate::wire::json::{AnyObject, AnyValue};
-use crate::wire::request_body::{SentField, SentText, from_fields};
+use crate::wire::request_body::{SentField, SentText, sent_fields};
 
-/// A task to create.
-#[derive(Object)]
-pub struct CreateTask {
+sent_fields! {
+    /// A task to create.
+    pub struct CreateTask;
+
     pub title: SentField<String>,
     /// The kind of the assignee. Requires `assignee_id`.
     pub assignee_type: SentField<Option<OneOf<Assignees>>>,
@@ -40,24 +39,10 @@ pub struct CreateTask {
     pub artifact: SentField<Option<AnyObject>>,
 }
 
-from_fields!(only CreateTask {
-    title,
-    assignee_type,
-    assignee_id,
-    priority,
-    project_id,
-    metadata,
-    source_type,
-    source,
-    due_at,
-    artifacts,
-    idempotency_key,
-    artifact,
-});
+sent_fields! {
+    /// Approves the task's output.
+    pub struct ApproveTask;
 
-/// Approves the task's output.
-#[derive(Object)]
-pub struct ApproveTask {
     pub comment: SentText,
     /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
     pub accept_stale: SentField<Option<bool>>,
@@ -66,12 +51,11 @@ pub struct ApproveTask {
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only ApproveTask { comment, accept_stale, accept_superseded, expected_version });
+sent_fields! {
+    /// Approves the task's output with changes. Exactly one of the fields `modifications`, `content`, `text`,
+    /// `artifact` and `artifacts` must contain the changes.
+    pub struct EditTask;
 
-/// Approves the task's output with changes. Exactly one of the fields `modifications`, `content`, `text`, `artifact`
-/// and `artifacts` must contain the changes.
-#[derive(Object)]
-pub struct EditTask {
     /// Fields to merge into the output's data.
     pub modifications: SentField<Option<AnyObject>>,
     /// The new content of the output.
@@ -88,21 +72,10 @@ pub struct EditTask {
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only EditTask {
-    modifications,
-    content,
-    text,
-    artifact,
-    artifacts,
-    comment,
-    accept_stale,
-    accept_superseded,
-    expected_version,
-});
+sent_fields! {
+    /// Rejects the task's output. `message` and `comment` are other names for `reason`.
+    pub struct RejectTask;
 
-/// Rejects the task's output. `message` and `comment` are other names for `reason`.
-#[derive(Object)]
-pub struct RejectTask {
     pub reason: SentText,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `reason`.
@@ -111,11 +84,10 @@ pub struct RejectTask {
     pub comment: SentText,
 }
 
-from_fields!(only RejectTask { reason, expected_version, message, comment });
+sent_fields! {
+    /// Defers the task. Without `until` and `for_seconds`, the deferral has no end.
+    pub struct DeferTask;
 
-/// Defers the task. Without `until` and `for_seconds`, the deferral has no end.
-#[derive(Object)]
-pub struct DeferTask {
     /// The time at which the task becomes active again, RFC 3339.
     pub until: SentText,
     /// The duration of the deferral in seconds, instead of `until`.
@@ -124,11 +96,10 @@ pub struct DeferTask {
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only DeferTask { until, for_seconds, reason, expected_version });
+sent_fields! {
+    /// Sends a message to the agent, which is expected to reply. `question` and `text` are other names for `message`.
+    pub struct AskTask;
 
-/// Sends a message to the agent, which is expected to reply. `question` and `text` are other names for `message`.
-#[derive(Object)]
-pub struct AskTask {
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
@@ -140,11 +111,10 @@ pub struct AskTask {
     pub text: SentText,
 }
 
-from_fields!(only AskTask { message, parts, in_reply_to, expected_version, question, text });
+sent_fields! {
+    /// Sends the output back to the agent. `text` is another name for `message`.
+    pub struct RequestChanges;
 
-/// Sends the output back to the agent. `text` is another name for `message`.
-#[derive(Object)]
-pub struct RequestChanges {
     /// The requested changes.
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
@@ -155,11 +125,10 @@ pub struct RequestChanges {
     pub text: SentText,
 }
 
-from_fields!(only RequestChanges { message, parts, in_reply_to, expected_version, text });
+sent_fields! {
+    /// Answers the agent's question. `answer` and `text` are other names for `message`.
+    pub struct AnswerTask;
 
-/// Answers the agent's question. `answer` and `text` are other names for `message`.
-#[derive(Object)]
-pub struct AnswerTask {
     pub message: SentText,
     /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
@@ -171,11 +140,10 @@ pub struct AnswerTask {
     pub text: SentText,
 }
 
-from_fields!(only AnswerTask { message, parts, in_reply_to, expected_version, answer, text });
+sent_fields! {
+    /// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
+    pub struct AssignTask;
 
-/// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
-#[derive(Object)]
-pub struct AssignTask {
     pub assignee_type: SentField<Option<OneOf<AssigneesOrNone>>>,
     pub assignee_id: SentText,
     pub agent_id: SentText,
@@ -186,28 +154,26 @@ pub struct AssignTask {
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only AssignTask { assignee_type, assignee_id, agent_id, user_id, due_at, expected_version });
+sent_fields! {
+    /// Returns a failed task to its assignee.
+    pub struct RetryTask;
 
-/// Returns a failed task to its assignee.
-#[derive(Object)]
-pub struct RetryTask {
     pub comment: SentText,
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only RetryTask { comment, expected_version });
+sent_fields! {
+    /// An action that marks a task as read or unread.
+    pub struct MarkTask;
 
-/// An action that marks a task as read or unread.
-#[derive(Object)]
-pub struct MarkTask {
     pub expected_version: SentField<Option<u64>>,
 }
 
-from_fields!(only MarkTask { expected_version });
+sent_fields! {
+    open
+    /// One action on many tasks. The object also contains the fields of the action itself.
+    pub struct ActOnTasks;
 
-/// One action on many tasks. The object also contains the fields of the action itself.
-#[derive(Object)]
-pub struct ActOnTasks {
     pub action: SentField<OneOf<TaskActions>>,
     pub ids: SentField<Option<Vec<String>>>,
     /// An object instead of `ids`. The object maps the id of each task to the version that the caller has read. The
@@ -221,10 +187,10 @@ pub struct ActOnTasks {
     pub expected: SentField<Option<u64>>,
 }
 
-from_fields!(ActOnTasks { action, ids, expected_versions, filter, expected });
+sent_fields! {
+    /// A filter of tasks in a request body.
+    pub struct SentFilter;
 
-/// A filter of tasks in a request body.
-pub struct SentFilter {
     pub status: SentText,
     pub assignee_type: SentText,
     pub assignee_id: SentText,
@@ -234,5 +200,3 @@ pub struct SentFilter {
     pub waiting_on: SentText,
     pub priority: SentText,
 }
-
-from_fields!(SentFilter { status, assignee_type, assignee_id, project_id, source_type, unread, waiting_on, priority });
