@@ -1,5 +1,5 @@
-//! The credential for listening to agent feeds: signed, short-lived, and valid only for listening and, on request, for
-//! acting for the agents.
+//! Credentials for listening to agent feeds. A credential is signed and short-lived. A credential allows only
+//! listening, unless its creator also requested the right to act for the agents.
 
 use std::sync::Arc;
 

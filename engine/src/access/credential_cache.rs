@@ -133,8 +133,8 @@ impl CachedUser {
     }
 }
 
-/// Returns the plan of a user. Users without a plan get the default plan without a trial, because trials begin at the
-/// first sign-in.
+/// Returns the plan of a user. Users without a stored plan get the default plan, but no trial: a trial begins only at a
+/// user's first sign-in.
 pub fn plan_of(user: &UserRecord, settings: &AccessSettings) -> UserPlan {
     match &user.plan {
         Some(plan) => plan.clone(),

@@ -108,8 +108,8 @@ impl SignedIn {
         }
     }
 
-    /// Returns the user's verified address. A user without a verified address has no invitations, so the error states
-    /// that the invitation `id` does not exist.
+    /// Returns the user's verified address. If the user has no verified address, fails with the error that the
+    /// invitation `id` does not exist: users without a verified address have no invitations.
     fn email(&self, id: &str) -> Result<Arc<str>> {
         let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
         email.ok_or_else(|| Error::not_found("invitation", id))

@@ -15,8 +15,8 @@ use crate::store::retry;
 /// The maximum number of active devices per user, regardless of the plan, because each request reads all devices of a
 /// user.
 const MAX_ACTIVE: u64 = 1_000;
-/// The maximum number of revoked devices kept per user. A kept device cannot activate itself again. Beyond the maximum,
-/// the devices revoked first are removed.
+/// The maximum number of revoked devices that are stored per user. A revoked device cannot activate itself again while
+/// it is stored. Above the maximum, the devices that were revoked first are deleted.
 const MAX_REVOKED: usize = 100;
 
 /// The data that a device sends about itself.
@@ -59,8 +59,8 @@ impl Access {
         .await
     }
 
-    /// Revokes a device of a user. The device cannot activate itself again, unless [`MAX_REVOKED`] devices of the user
-    /// are revoked later.
+    /// Revokes a device of a user. The device cannot activate itself again until its record is deleted. The record is
+    /// deleted when [`MAX_REVOKED`] further devices of the user have been revoked.
     pub async fn revoke_device(&self, user_id: &Arc<str>, id: &str) -> Result<()> {
         let now = self.clock.now_ms();
         self.with_devices(user_id, |devices| {

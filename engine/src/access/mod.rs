@@ -2,13 +2,13 @@
 //!
 //! This module does not access the contents of workspaces.
 //!
-//! * **A key has no more rights than its creator.** A key cannot create a key with scopes that the creator lacks, or a
-//!   key that outlives the creator. A key can revoke only itself and keys that it could have created. A key works only
-//!   while all its ancestors exist: a revocation deletes one record, and all keys derived from the revoked key stop
-//!   working, even keys that are derived at the same time. The invitations that a key created end with the key, and the
-//!   invitations that an owner created end when the owner loses the role. A key grants access to the workspace in which
-//!   it was created. Keys with `all_workspaces`, and keys from before that setting existed, grant access to all
-//!   workspaces of their user.
+//! * **A key has no more rights than its creator.** If a key creates another key, the new key has no scopes that its
+//!   creator lacks, and does not outlive its creator. A key can revoke only itself and keys that it could have created.
+//!   A key works only while all its ancestors exist: a revocation deletes one record, and all keys derived from the
+//!   revoked key stop working, even keys that are created during the revocation. The invitations that a key created end
+//!   with the key, and the invitations that an owner created end when the owner loses the role. A key grants access to
+//!   the workspace in which it was created. Keys with `all_workspaces`, and keys from before that setting existed,
+//!   grant access to all workspaces of their user.
 //! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
 //!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
 //!   users a workspace of their own, a user's first token creates this workspace, invited or not, and a later token
@@ -160,8 +160,8 @@ impl Access {
     }
 
     /// Returns the caller that a key identifies, if this server has read the key from the store within the last five
-    /// minutes. Returns `None` if the key has expired or grants no access to the workspace, and always if the server is
-    /// alone on its store.
+    /// minutes. Returns `None` if the key has expired or grants no access to the workspace. Always returns `None` if
+    /// the server is alone on its store.
     pub fn remembered(&self, bearer: &str, workspace: Option<&str>) -> Option<Caller> {
         let now = self.clock.now_ms();
         let known = self.known.remembered(&hash_of(bearer), now)?;

@@ -17,8 +17,8 @@ pub struct FirstStart {
 }
 
 impl Access {
-    /// On an empty store, creates the workspace `default`. On a store whose first key was never used, replaces the
-    /// first key with the chosen key. See [`crate::Engine::first_start`].
+    /// On an empty store, creates the workspace `default`. On any other store, replaces the first key with the chosen
+    /// key, if a key is chosen and the first key was never used. See [`crate::Engine::first_start`].
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         check_key(chosen_key.as_deref())?;
         if self.workspaces().await?.is_empty() {

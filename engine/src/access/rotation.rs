@@ -15,8 +15,8 @@ impl Access {
     /// Creates the successor of a key, with the same name, scopes, workspaces, agents and expiry. If the workspace
     /// already has a key with the given id, returns this key without its secret. The replaced key expires after
     /// `ends_after_ms` milliseconds, or at its own expiry if that is earlier. The expiry is stored, so every server
-    /// then rejects the key, even after a restart. The keys that are derived from the replaced key become keys that are
-    /// derived from the successor.
+    /// rejects the key after the expiry, even if the server was restarted. The keys that are derived from the replaced
+    /// key become keys that are derived from the successor.
     pub async fn rotate_key(
         self: &Arc<Self>,
         caller: &Caller,

@@ -1,8 +1,8 @@
 //! Signatures on data with a limited lifetime, such as links to files. Every server of the store can verify the
 //! signatures.
 //!
-//! The secrets are in the control database and rotate automatically. Signatures of the previous secret stay valid for
-//! the maximum lifetime of signed data.
+//! The secrets are in the control database and rotate automatically. A replaced secret still verifies its earlier
+//! signatures for the maximum lifetime of signed data.
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
@@ -26,8 +26,9 @@ pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
-/// The maximum time from the creation of the next key to the end of the current key's signing period, in milliseconds.
-/// During this time, every server can look up the new key, even a server that has just looked up an unknown key.
+/// The time before the end of a key's signing period, in milliseconds, in which the next key may be created. The time
+/// is much longer than [`LOOKUP_INTERVAL_MS`], so every server can look up the new key before the old key stops
+/// signing.
 const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
@@ -110,9 +111,10 @@ impl SecretCache {
         self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
     }
 
-    /// Returns whether an unknown key must be looked up in the store. If a key in use is old enough that every server
-    /// can look it up, newer keys do not sign yet, so unknown keys are looked up at a limited rate. Otherwise a new key
-    /// signs immediately, so each unknown key is looked up, and concurrent lookups share one query.
+    /// Returns whether an unknown key must be looked up in the store. If every server can already look up one of the
+    /// keys in use, newer keys do not sign yet. Unknown keys are then looked up only if the last read is at least
+    /// [`LOOKUP_INTERVAL_MS`] ago. Otherwise a new key signs immediately. Each unknown key is then looked up, and
+    /// concurrent lookups share one query.
     fn is_stale(&self, now: i64) -> bool {
         let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
         self.settled(now).is_none() || !self.read_at.is_some_and(lookup)

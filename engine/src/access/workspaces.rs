@@ -79,7 +79,7 @@ impl Access {
         }
     }
 
-    /// Returns the records of the deletions of workspaces, including canceled deletions.
+    /// Returns the records of workspace deletions, including canceled deletions.
     pub async fn deletions(&self) -> Result<Vec<WorkspaceDeletion>> {
         Ok(self.control.read_deletions().await?)
     }

@@ -31,8 +31,9 @@ const MAX_APPENDS: usize = 512;
 const MAX_BYTES: usize = 4 << 20;
 
 /// The assumed maximum number of events that other servers have appended since this server last read the end of the
-/// log. If an event id contains a position that one of these events may have, the server reads the log before the
-/// append. A random id almost never contains such a position.
+/// log. If an event id contains a position that is at most this number after the known end of the log, another server
+/// may have generated the id. The server then reads the log before the append. A random id almost never contains such a
+/// position.
 const MAX_UNREAD: u64 = 1 << 24;
 
 /// The maximum pause before a batch. During the pause, another server can append to the same workspace.
@@ -198,8 +199,8 @@ struct History {
     /// The time after which no write of unknown outcome can still be committed. `None` if every outcome is known.
     settled_at: Option<Instant>,
     /// The pause before the next batch. Set after a batch that conflicted with a batch of another server. During the
-    /// pause, the other server can read the log and commit. Without the pause, one server would almost always commit
-    /// first, because every other server reads that server's events before each attempt.
+    /// pause, the other server can read the log and commit. Without the pause, the server that committed last would
+    /// almost always be the first to commit again, because the other servers must read its events before each attempt.
     pause: Option<Duration>,
     /// The number of upcoming batches for which client-chosen ids and keys are looked up before writing. Set when the
     /// store rejects a known id or key, or when a batch contains a repeated request.

@@ -26,10 +26,11 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// The first event of a stream begins the state. There are two exceptions for events with a verb other than `created`:
-/// an event that was recorded in another log, because a part of that log may begin in the middle of a stream, and an
-/// event of a built-in type, because streams of these types could begin with any event before this rule existed.
-/// `created` without the flag `restore` begins the state of a deleted aggregate again.
+/// The first event of a stream begins the state. If the verb of the first event is not `created`, there are two
+/// exceptions. An event that was recorded in another log does not begin the state, because a part of that log may begin
+/// in the middle of a stream. An event of a built-in type does not begin the state, because streams of built-in types
+/// could begin with any event before this rule existed. `created` without the flag `restore` begins the state of a
+/// deleted aggregate again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.restores_empty(),
@@ -38,8 +39,8 @@ pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &
     }
 }
 
-/// Returns whether the event's aggregate must exist: the event updates or deletes the aggregate, the request does not
-/// accept any version, and the event was not recorded in another log.
+/// Returns whether the event's aggregate must exist: the event updates or deletes the aggregate, the expectation is not
+/// `StreamExpectation::Any`, and the event was not recorded in another log.
 fn needs_aggregate(new: &NewEvent) -> bool {
     let is_change = matches!(event::verb(&new.event_type), payload::UPDATED | DELETED);
     is_change && new.expected != StreamExpectation::Any && new.recorded.is_none()
@@ -59,8 +60,8 @@ pub(crate) fn unknown_project(project: &str) -> Error {
 }
 
 /// Fails if the event would create an aggregate that exists and is not deleted, because the event would overwrite the
-/// aggregate's state. Accepts such an event if the request expects any version, or if the event was recorded in another
-/// log.
+/// aggregate's state. Accepts such an event if the expectation is `StreamExpectation::Any`, or if the event was
+/// recorded in another log.
 pub(super) fn check_is_new(new: &NewEvent, before: Option<&Aggregate>) -> Result<()> {
     let is_creation = event::verb(&new.event_type) == payload::CREATED;
     let is_accepted = !is_creation || new.expected == StreamExpectation::Any || new.recorded.is_some();

@@ -47,7 +47,7 @@ impl Append {
         }
     }
 
-    /// Returns an append to managed types whose events are decided at the end of the log.
+    /// Returns an append that may write to managed types. `decide` chooses the events at the end of the log.
     pub fn decided(actor: Arc<str>, decide: Decide) -> Append {
         Append {
             decide,

@@ -28,8 +28,9 @@ impl ChangedSlugs {
         self.ids.get(slug).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds the id of an aggregate to the ids for the slug that the aggregate has after an event. Removes the ids of
-    /// aggregates that no longer have this slug. `has` returns whether an aggregate of the batch has a slug.
+    /// Records the slug that an aggregate has after an event: adds the aggregate's id to the ids for this slug. If the
+    /// id is new, also removes the ids of aggregates that no longer have the slug. `has` returns whether an aggregate
+    /// of the batch has a slug.
     pub fn record(&mut self, after: &Aggregate, has: impl Fn(&AggregateId, &str) -> bool) {
         let Some(Value::String(slug)) = after.state.get(SLUG).filter(|_| is_looked_up(after)) else { return };
         let ids = self.ids.entry(slug.clone()).or_default();
@@ -52,12 +53,13 @@ pub fn slug_of(aggregate: &Aggregate) -> Option<&str> {
 /// The handling of a slug that is taken or not valid.
 #[derive(Clone, Copy)]
 pub struct Choice<'a> {
-    /// Whether an article whose slug is not accepted gets another slug. If `false`, the event is rejected.
+    /// Whether an article whose slug is not accepted gets another slug. If `false`, the event is rejected, unless it is
+    /// imported.
     pub renames: bool,
     /// The slugs of the log from which the event is imported.
     pub in_log: Option<&'a SlugsInLog>,
-    /// Whether the event was recorded in another log. Such an event keeps its slug if `renames` is `false`, or if only
-    /// articles of that log have the same slug.
+    /// Whether the event was recorded in another log. Such an event keeps its slug if `renames` is `false`, or if no
+    /// other article, except articles of that log, has the same slug.
     pub is_imported: bool,
 }
 

@@ -51,7 +51,7 @@ pub struct StagedBatch {
     /// The responses to store, by idempotency key.
     pub responses: Vec<(Arc<str>, StoredResponse)>,
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// The value of the counter of definition changes when the decisions were made.
+    /// The number of definition changes that the appender knew of when the decisions were made.
     pub types_changed: u64,
 }
 

@@ -16,20 +16,20 @@
 //!    after `$fold`.
 //! 3. **Optimize** (`plan/optimize`): applies ten rules in a fixed order. Filters move towards the source, and a
 //!    `$sort` gets the limit of a later `$limit`. If a fold covers whole streams up to the present, `choose_source`
-//!    reads the resident states instead of the log. A pipeline with a condition on single events or a time in the past,
-//!    and a pipeline that reads the events themselves, keep the log as the source.
+//!    reads the resident states instead of the log. The log remains the source if a pipeline has a condition on single
+//!    events, specifies a time in the past, or reads the events themselves.
 //! 4. **Lower** (`plan/lower.rs`, `source/surrealql.rs`): converts the plan to scans and operators. A source evaluates
 //!    a filter exactly (the pipeline drops the filter), inexactly (the pipeline evaluates the filter again), or not at
 //!    all. Values are bound as parameters and never inserted into the text of a query.
-//! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`), and
-//!    so does a count, a sort, a group, or an unwind with a group, directly after the filter. Windows (`run/windows`)
-//!    read their partitions, their order and their inputs from columns. A test of the filter returns a mask for a whole
-//!    segment. A group distinguishes strings by their codes, and a `$lookup` finds the rows with a value in a column.
-//!    Rows are built only for the result. The expressions of a group and its ranked accumulators are evaluated over
-//!    rows that contain only the needed cells. An expression that reads only one column with few distinct strings is
-//!    evaluated once for each string. Columns do not suffice for a path through an array, for an expression in a
-//!    filter, or for finding the row that causes the first error. In these cases, the run reads the rows instead and
-//!    returns the same result.
+//! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`). A
+//!    count, a sort, a group, or an unwind with a group also runs over columns if it directly follows the filter.
+//!    Windows (`run/windows`) read their partitions, their order and their inputs from columns. A test of the filter
+//!    returns a mask for a whole segment. A group distinguishes strings by their codes, and a `$lookup` finds the rows
+//!    with a value in a column. Rows are built only for the result. The expressions of a group and its ranked
+//!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
+//!    with few distinct strings is evaluated once for each string. Columns do not suffice for a path through an array,
+//!    for an expression in a filter, or for finding the row that causes the first error. In these cases, the run reads
+//!    the rows instead and returns the same result.
 //! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur
@@ -109,7 +109,7 @@ pub struct Output {
 /// Checks a whole pipeline and prepares the pipeline for running, within the query's time and memory limits.
 ///
 /// Evaluates constants and compiles patterns, which can take a long time. Do not call this function on threads that
-/// serve requests. If several stages are invalid, the error names the first.
+/// serve requests. If several stages are invalid, the error names the first invalid stage.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended_json::read(pipeline, query)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
@@ -201,8 +201,8 @@ impl PreparedPipeline {
         &self.warnings
     }
 
-    /// Runs the pipeline. Returns the rows, the warnings and, if the options request them, the plan and the previews.
-    /// `tables[i]` must contain the rows of `scans()[i]`.
+    /// Runs the pipeline. Returns the rows and the warnings. Returns the plan or the previews only if the options
+    /// request this part of the output. `tables[i]` must contain the rows of `scans()[i]`.
     pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
         let run = RunContext { query, tables, variables: None };
         let mut warnings = self.warnings.clone();

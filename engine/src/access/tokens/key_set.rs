@@ -61,9 +61,10 @@ impl KeySet {
         Arc::new(KeySet { url, fetch, known: Mutex::default(), fetching: tokio::sync::Mutex::default() })
     }
 
-    /// Returns the key with this id, or without an id the only key for the algorithm. If the known keys do not contain
-    /// the key, fetches the issuer's keys first, at a limited rate. Refuses the token if the issuer has no such key, if
-    /// several keys fit a token without a key id, or if the issuer's keys have never been fetched successfully.
+    /// Returns the key with this id. If `id` is `None`, returns the only key for the algorithm. If the known keys do
+    /// not contain the key, fetches the issuer's keys first, at a limited rate. Refuses the token if the issuer has no
+    /// such key, if several keys fit a token without a key id, or if the issuer's keys have never been fetched
+    /// successfully.
     pub async fn find(
         self: &Arc<Self>,
         id: Option<&str>,

@@ -44,8 +44,8 @@ pub struct Tokens {
 /// The user that a valid token identifies.
 #[derive(Debug)]
 pub struct TokenIdentity {
-    /// The user without a plan. The user's id is derived from issuer and subject, so that the id is the same on every
-    /// server.
+    /// The user's record, always without a plan. The user's id is derived from issuer and subject, so that the id is
+    /// the same on every server.
     pub user: UserRecord,
     pub session: Option<Arc<str>>,
     /// The expiry time of the token plus the tolerance for clock skew, in milliseconds since the epoch.

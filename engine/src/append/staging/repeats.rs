@@ -15,8 +15,8 @@ use crate::model::value::{Object, Value};
 use crate::model::written;
 
 impl BatchBuilder<'_> {
-    /// Returns whether a plugin derives one of the new events, and another actor, such as an import, has already
-    /// appended this event.
+    /// Returns whether one of the new events is derived by a plugin and was already appended by another actor, for
+    /// example by an import.
     pub(super) fn were_imported(&self, new_events: &[NewEvent], append: &Append) -> bool {
         let is_imported = |new: &NewEvent| {
             self.first_of(new)

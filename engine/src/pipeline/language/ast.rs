@@ -25,7 +25,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Returns a pipeline without stages, which returns the rows that it reads.
+    /// Returns a pipeline without stages. The pipeline returns its input rows unchanged.
     pub fn empty(rows: RowFields) -> Pipeline {
         Pipeline { stages: Vec::new(), first: rows.clone(), last: rows }
     }
@@ -76,7 +76,7 @@ pub enum Stage {
     GraphLookup(Box<GraphLookup>),
 }
 
-/// The rows of a `$documents` stage, which the pipeline itself contains.
+/// The rows of a `$documents` stage. The pipeline itself contains or computes these rows.
 #[derive(Debug, Clone)]
 pub enum Documents {
     Literal(Arc<Vec<Value>>),
@@ -278,7 +278,7 @@ pub enum Range {
     Between(Value, Value),
 }
 
-/// The start of the search of a `$graphLookup`, the connected fields, and the fields that the stage writes.
+/// The search of a `$graphLookup`: the start, the connected fields, and the fields that the stage writes.
 #[derive(Debug)]
 pub struct GraphSearch {
     pub start: Expr,
@@ -289,7 +289,8 @@ pub struct GraphSearch {
     pub depth_field: Option<FieldPath>,
 }
 
-/// A `$graphLookup`, which follows equal values of two fields from row to row.
+/// A `$graphLookup`. From each found row, the search continues to the rows whose `connectToField` equals the
+/// `connectFromField` of the found row.
 #[derive(Debug)]
 pub struct GraphLookup {
     pub from: SubpipelineSource,

@@ -87,8 +87,8 @@ impl Granularity {
     }
 }
 
-/// Returns number `step` of the E series with `steps` numbers per decade, rounded to two decimal places. The standard
-/// rounds one number of the E192 series up, to 9.2.
+/// Returns number `step` of the E series with `steps` numbers per decade, rounded to two decimal places. As an
+/// exception, the number 9.19 of the E192 series becomes 9.2, as in the standard.
 fn geometric(step: u32, steps: u32) -> f64 {
     let exact = 10f64.powf(f64::from(step) / f64::from(steps));
     let rounded = (exact * 100.0).round() / 100.0;

@@ -91,7 +91,7 @@ pub enum PlanStep {
     GraphLookup(Box<GraphLookupStep>),
 }
 
-/// A `$graphLookup` with the plan of the searched rows.
+/// A `$graphLookup`, with the plan that produces the searched rows.
 #[derive(Debug)]
 pub struct GraphLookupStep {
     pub search: ast::GraphSearch,
@@ -256,8 +256,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
     Ok(nodes)
 }
 
-/// Returns the plan of a `$graphLookup`. The filter `restrictSearchWithMatch` becomes the last step of the plan of the
-/// searched rows, so that rules can move the filter to the source.
+/// Returns the plan of a `$graphLookup`. The step contains a plan that produces the searched rows. The filter
+/// `restrictSearchWithMatch` becomes the last step of this plan, so that rules can move the filter to the source.
 fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
     let mut plan = over(lookup.pipeline, lookup.from, root)?;
     if let Some(filter) = lookup.restriction {

@@ -10,7 +10,7 @@ use crate::pipeline::value::number::whole_i32;
 /// One end of a window.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WindowBound<T> {
-    /// The first or the last row of the partition.
+    /// The first row of the partition as the lower end, or the last row of the partition as the upper end.
     Unbounded,
     /// The current row itself, regardless of other rows with the same sort value.
     Current,
@@ -23,9 +23,9 @@ pub enum WindowBound<T> {
 pub enum Bounds {
     /// Distances from the current row, as numbers of rows.
     Documents(WindowBound<i64>, WindowBound<i64>),
-    /// Distances between the sort values, which are numbers.
+    /// Distances between sort values that are numbers.
     Numbers(WindowBound<Value>, WindowBound<Value>),
-    /// Distances between the sort values, which are dates.
+    /// Distances between sort values that are dates.
     Dates(WindowBound<i64>, WindowBound<i64>, Unit),
 }
 

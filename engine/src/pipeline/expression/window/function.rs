@@ -8,8 +8,9 @@ use crate::pipeline::value::path::FieldPath;
 /// A window function.
 #[derive(Debug, Clone)]
 pub enum WindowFunction {
-    /// An accumulator over the rows of the window, with the number of values to keep. The number is 1 if the
-    /// accumulator has no `n`, and `None` if the number is known only when the stage runs.
+    /// An accumulator over the rows of the window, and the value of the argument `n`: the number of values to keep. The
+    /// number is 1 if the accumulator has no `n`. The number is `None` if the value of `n` is known only when the stage
+    /// runs.
     Accumulate(Accumulator, Option<usize>),
     /// `$count`.
     Count,
@@ -43,7 +44,7 @@ pub enum Ranking {
     Rank,
     /// `$denseRank`: rows with equal sort values have the same number, and the numbers have no gaps.
     Dense,
-    /// `$documentNumber`: the number of every row is the position of the row in the order.
+    /// `$documentNumber`: the number of every row is the position of the row in the sorted partition.
     Number,
 }
 

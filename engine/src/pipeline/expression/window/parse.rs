@@ -165,9 +165,9 @@ impl WindowCall<'_> {
     }
 }
 
-/// Parses an accumulator. The number of values to keep is computed without a row. The number is computed during
-/// parsing, unless the number depends on the time, on random numbers or on variables of an enclosing `$lookup`, which
-/// are known only when the stage runs.
+/// Parses an accumulator, and computes the number of values to keep. If the number depends on the time, on random
+/// numbers or on variables of an enclosing `$lookup`, the number is known only when the stage runs. The number is
+/// always computed without a row.
 fn accumulate(call: &WindowCall) -> Result<WindowFunction> {
     let WindowCall { name, argument, scope, .. } = *call;
     if name == "$count" {

@@ -108,8 +108,8 @@ fn variables(object: &Object, surroundings: &PipelineSurroundings) -> Result<Vec
     }
 }
 
-/// Checks the name of a user variable: a lower-case letter or a character beyond ASCII, then letters, digits, `_` or
-/// characters beyond ASCII.
+/// Checks the name of a user variable. The first character must be a lower-case ASCII letter or a non-ASCII character.
+/// Every other character must be an ASCII letter, a digit, `_` or a non-ASCII character.
 fn check_variable(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Error::new(9, "empty variable names are not allowed"));

@@ -7,9 +7,9 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result, err};
 
-/// The stages that are not allowed inside a `$facet` and in the sub-pipeline of a `$lookup` along edges. If a
-/// sub-pipeline inside a `$facet` has its own source of rows, as in a `$unionWith`, `$documents` and `$fold` are
-/// allowed.
+/// The stages that are not allowed inside a `$facet` or in the sub-pipeline of a `$lookup` along edges. As an
+/// exception, a stage inside a `$facet` may have a sub-pipeline with its own source of rows, such as the sub-pipeline
+/// of a `$unionWith`. `$documents` and `$fold` are allowed in such a sub-pipeline.
 const REFUSED_OVER_ROWS: [&str; 15] = [
     "$facet",
     "$documents",

@@ -44,7 +44,8 @@ pub enum ContainingStage {
     Request,
     Facet,
     Lookup,
-    /// A `$lookup` along edges. Its pipeline gets rows, so the pipeline has no source of its own.
+    /// A `$lookup` along edges. The input rows of its sub-pipeline are the reached states, so the sub-pipeline has no
+    /// source of its own.
     LookupEdges,
     UnionWith,
 }
@@ -81,8 +82,8 @@ impl<'q> PipelineSurroundings<'q> {
         ParseScope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
-    /// Returns the position of a sub-pipeline over `rows` in a stage of the kind `within`, or an error if sub-pipelines
-    /// are nested too deeply.
+    /// Returns the position of a sub-pipeline. `within` is the kind of the stage that contains the sub-pipeline, and
+    /// `rows` contains the known fields of the sub-pipeline's input rows. Fails if sub-pipelines are nested too deeply.
     pub fn inside(&self, within: ContainingStage, rows: RowFields) -> Result<PipelineSurroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return err!(51, "Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}");

@@ -38,7 +38,7 @@ const OPERATORS: [&str; 16] = [
 /// A value after the conversion, or `None` if the conversion does not change the value.
 pub type Converted = Result<Option<Value>>;
 
-/// The place of constants: a stage over rows, and the variables that are visible there.
+/// The place of constants: the known fields of the input rows of a stage, and the variables that the stage can read.
 #[derive(Clone, Copy)]
 pub struct ConstantPlace<'p, 'q> {
     pub rows: &'p RowFields,
@@ -48,7 +48,8 @@ pub struct ConstantPlace<'p, 'q> {
     /// The kinds of the values of the variables.
     kinds: &'p [ValueKind],
     pub bound: Option<&'p BoundVariables<'p>>,
-    /// Whether plain paths may begin at the objects inside a row, as in a `$redact` that descends.
+    /// Whether a plain path may start from an object inside a row instead of the row itself, as in a `$redact` that
+    /// descends.
     descends: bool,
 }
 
@@ -233,7 +234,8 @@ fn of_field(path: &str, condition: &Value, place: ConstantPlace) -> Converted {
 }
 
 /// Warns about an object that looks like a condition without the dollar sign, such as `{"gte": 5}`. Does not warn if
-/// the field at `path` may contain a field with the object's first name. Returns whether there is a warning.
+/// the field at `path` may contain a field with the same name as the first field of the object. Returns whether there
+/// is a warning.
 fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool {
     let Some(name) = operator_without_dollar(condition) else { return false };
     let is_field = match place.rows.kind(path, place.query) {

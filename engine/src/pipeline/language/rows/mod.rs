@@ -2,8 +2,8 @@
 //! or ids of projects.
 //!
 //! As in MongoDB, reading a missing field is not an error, and neither a date nor a decimal equals a string. The known
-//! fields are used to convert constants and to produce warnings. A pipeline is rejected only if it compares a date with
-//! a string that is not a date, because such a filter would match no rows or all rows.
+//! fields are used to convert constants and to produce warnings. The conversion rejects a pipeline only if the pipeline
+//! compares a date with a string that is not a date. Such a comparison would be true for no rows or for all rows.
 
 mod after;
 mod comparison;
@@ -37,7 +37,7 @@ const STATE_FIELDS: [&str; 11] = [
     "_events",
     "_distance",
 ];
-/// The maximum depth of rows that are nested in fields of rows.
+/// The maximum nesting depth of rows. A row is nested if a field of another row contains the row.
 const MAX_DEPTH: u32 = 8;
 /// The maximum number of field names in one warning.
 const MAX_LISTED: usize = 8;
@@ -88,7 +88,7 @@ pub enum ValueKind {
     Rows(Arc<RowFields>),
 }
 
-/// The field of aggregates from which values come.
+/// The field that values come from: the aggregate types, and the path of the field in the aggregates.
 #[derive(Debug, Clone)]
 pub struct FieldSource {
     types: TypeNames,
@@ -119,7 +119,8 @@ impl RowFields {
         RowFields::new(BaseFields::States(None))
     }
 
-    /// Returns the known fields of the input rows of a sub-pipeline with these stages.
+    /// Returns the known fields of the rows that enter a sub-pipeline. `from` is the source of the sub-pipeline. The
+    /// rows of an aggregate type are states, or events if `stages` contains a `$fold`.
     pub fn begin(from: &SubpipelineSource, stages: &[Value]) -> RowFields {
         let folds = stages.iter().any(|stage| stage.get("$fold").is_some());
         match from {
@@ -304,8 +305,8 @@ fn of_state(types: &TypeNames, first: &str, path: &str, query: &Context) -> Opti
 }
 
 /// Returns a warning if no aggregate of these types has had the first field of a path. Also returns a warning if no
-/// type declares the rest of the path, but a type declares a similar path. `before` is the prefix of the path in the
-/// rows.
+/// type declares the rest of the path, but a type declares a similar path. `before` is the part of the path before
+/// `path`, such as `payload.` in events.
 fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref()?;
     let first = path.split('.').next().unwrap_or(path);
