@@ -23,7 +23,8 @@ impl InputValue {
         Ok(InputValue { value, built: built.saturating_add(evaluated) })
     }
 
-    /// Returns the number of bytes that the value takes in addition to the source, if a function keeps the value.
+    /// Returns the number of bytes that a function needs to keep the value. Bytes that belong to the source do not
+    /// count.
     pub fn built_bytes(&self, query: &Context) -> Result<usize> {
         self.value.as_ref().map_or(Ok(0), |value| memory::built_bytes(value, self.built, query))
     }

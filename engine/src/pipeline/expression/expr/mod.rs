@@ -68,9 +68,9 @@ enum ExprNode {
 /// The place of a user variable among the variables that are visible to an expression.
 #[derive(Debug, Clone, Copy)]
 struct UserVariable {
-    /// The number of variables that are bound outside of this variable.
+    /// The number of visible user variables that were bound before this variable.
     outer: usize,
-    /// The number of variables that are bound inside of this variable.
+    /// The number of visible user variables that were bound after this variable.
     inner: usize,
 }
 
@@ -91,7 +91,8 @@ enum System {
     Workspace,
 }
 
-/// The shape or the type of all values of an expression, as far as known before the evaluation.
+/// The shape or the type that all values of an expression have. [`ValueShape::Any`] means that neither is known before
+/// the evaluation.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueShape<'e> {
     /// The whole row.
@@ -106,7 +107,7 @@ pub enum ValueShape<'e> {
     Decimal,
     /// Neither a date nor a decimal.
     Plain,
-    /// The value of an expression in [`Expr::choices`], or one or more items of the value.
+    /// The value of one of the [`Expr::choices`] of this expression, or one or more items of such a value.
     Choice(&'e Expr),
     Any,
 }
@@ -205,8 +206,8 @@ impl Expr {
         }
     }
 
-    /// Returns the arguments that an operator in [`CHOOSING`] may return, or whose items the operator may return. A
-    /// constant null is left out.
+    /// Returns the arguments that can supply the result of an operator in [`CHOOSING`]: the operator returns one of the
+    /// arguments, or items of one of the arguments. Omits constant nulls.
     pub fn choices(&self) -> Vec<&Expr> {
         let ExprNode::Call(call) = &self.node else { return Vec::new() };
         let (skipped, taken) = match call.name() {
@@ -281,8 +282,8 @@ impl Expr {
         }
     }
 
-    /// Returns `true` only if the evaluation cannot fail, except by exceeding a limit of the query, and returns the
-    /// same value for a row each time.
+    /// Returns `true` only if the evaluation returns the same value for a row each time and cannot fail. An evaluation
+    /// that exceeds a limit of the query fails nevertheless.
     pub fn never_fails(&self) -> bool {
         const INFALLIBLE: [&str; 15] = [
             "$and",

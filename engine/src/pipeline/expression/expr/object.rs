@@ -139,8 +139,7 @@ static UNSET_FIELD: NamedArguments = NamedArguments {
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
 };
 
-/// Parses the arguments of `$setField` and `$unsetField`. The field's name must be a constant, so this function checks
-/// the name.
+/// Parses the arguments of `$setField` and `$unsetField`. Rejects a field name that is not a constant string.
 fn parse_field_change(
     name: &str,
     form: &NamedArguments,

@@ -82,7 +82,8 @@ impl fmt::Debug for ExprOperator {
 
 /// The name of the operator that returns random numbers.
 pub(super) const RANDOM: &str = "$rand";
-/// The minimum size of an argument, in bytes or items, for which reading the argument counts towards the query's time.
+/// Reading an argument of at least this size counts towards the query's time. The size of a string is in bytes, and the
+/// size of an array is in items.
 const METERED_SIZE: usize = 256;
 
 /// An operator with its arguments.

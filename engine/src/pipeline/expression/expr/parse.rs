@@ -20,8 +20,8 @@ pub(super) const MAX_DEPTH: usize = 180;
 pub struct ParseScope<'q> {
     /// The query whose time and memory limits apply to parsing and folding.
     pub query: &'q Context<'q>,
-    /// Every family of operators. The modules of the operators use this module to parse their arguments. The scope
-    /// carries the operators, so that this module does not depend on the modules of the operators.
+    /// The tables of all operators. The tables are a field, because this module must not depend on the modules that
+    /// define the operators: those modules use this module to parse arguments.
     operators: &'static [&'static [ExprOperator]],
     names: Arc<Vec<Arc<str>>>,
     redact: bool,
@@ -74,8 +74,8 @@ impl<'q> ParseScope<'q> {
     }
 }
 
-/// The maximum number of bytes that the evaluation of a folded call may use. A call that needs more is evaluated for
-/// each row and charged to the query's budget.
+/// The maximum number of bytes that the evaluation of a call may use during folding. A call that needs more bytes is
+/// not folded: every row evaluates the call, and the query is charged for the bytes.
 const FOLD_BYTES: i64 = 64 * 1024;
 
 /// Parses an expression and folds its constant parts.

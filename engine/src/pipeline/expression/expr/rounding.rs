@@ -30,9 +30,9 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc, RoundingStrategy::ToZero)
 }
 
-/// Rounds the first argument to the decimal place in the second argument. The magnitude of the number is divided by the
-/// unit of the place, both as integers. `digits` receives the quotient, the remainder and the divisor, and returns the
-/// rounded quotient. `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
+/// Rounds the first argument to the decimal place in the second argument. `digits` rounds integers and doubles: the
+/// function receives the quotient, the remainder and the divisor of an integer division by the unit of the place, and
+/// returns the rounded quotient. `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
 fn to_place(
     call: &OperatorCall,
     env: &Env,
@@ -86,7 +86,7 @@ fn decimal_to_place(number: Decimal, place: i32, strategy: RoundingStrategy) -> 
     rounded.map_or_else(|| Value::Double(to_double(number)), Value::Decimal)
 }
 
-/// Rounds a double by its decimal digits. MongoDB's decimals have 34 digits, so only 34 digits count.
+/// Rounds a double by its first 34 significant digits, because MongoDB's decimals have 34 digits.
 fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> f64 {
     if place == 0 || !number.is_finite() || number == 0.0 {
         return whole_of(number);

@@ -45,8 +45,9 @@ impl<'a> Env<'a> {
         Env { query: self.query, root, variables: self.variables }
     }
 
-    /// Returns the value of a variable, or `None` if the value is missing. `inner` is the number of variables that are
-    /// bound inside of this variable: 0 for the innermost variable. Additional outer variables do not change `inner`.
+    /// Returns the value of a variable, or `None` if the value is missing. `inner` is the number of variables that were
+    /// bound after this variable: 0 for the innermost variable. Variables that were bound before this variable do not
+    /// change `inner`.
     pub(super) fn variable(&self, mut inner: usize) -> Option<&'a Value> {
         let mut frame = self.variables;
         while let Some(current) = frame {

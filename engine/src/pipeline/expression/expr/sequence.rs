@@ -20,14 +20,14 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the items in reverse order.
     "$reverseArray"("array") [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"]:
         Exactly(1), reverse;
-    /// Returns some of the items, counted from the start, the end or a position.
+    /// Returns the first `n` items, the last `-n` items if `n` is negative, or at most `n` items from a position.
     "$slice"("array, position?: integer, n: integer") [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
         Between(2, 3), slice;
     /// Sorts the items as whole values or by their fields.
     "$sortArray"("input: array, sortBy: object | integer")
         [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"]:
         Own(parse_sort_array), sort_array;
-    /// Combines the items at the same index of several arrays into arrays.
+    /// Returns one array for each index; the array contains the item at the index from every input.
     "$zip"("inputs: array, useLongestLength?: boolean, defaults?: array")
         [r#"{"$zip":{"inputs":["$a",["x","y"]]}}"#, r#"{"a":[1,2]}"#, r#"[[1,"x"],[2,"y"]]"#]:
         Own(parse_zip), zip;

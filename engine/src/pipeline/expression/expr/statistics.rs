@@ -1,4 +1,5 @@
-//! Accumulators as expressions, which read the items of one array or several arguments.
+//! Accumulators that are used as expressions. An accumulator reads the items of a single array, or all of its
+//! arguments.
 
 use super::operator::ArgumentForm::{AnyNumber, Own};
 use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, named_specs};

@@ -24,7 +24,8 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Returns whether the bits of a number pass the test. A value that is not a whole number of 64 bits does not pass.
+    /// Returns whether the bits of a number pass the test. Returns `false` for a value that is not a whole number or
+    /// does not fit into 64 bits.
     pub fn matches(&self, value: &Value) -> bool {
         let number = match value {
             Value::Int(number) => *number,

@@ -18,7 +18,7 @@ enum FilterOperator {
     Is(Test),
     Not(Test),
     Node(FilterNode),
-    /// A comment, or the options of a `$regex`, which the test of the `$regex` includes.
+    /// The operator adds no condition: a `$comment`, or `$options`, which the test of the adjacent `$regex` includes.
     Nothing,
 }
 

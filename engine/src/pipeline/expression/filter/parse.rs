@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 100;
 #[derive(Clone, Copy)]
 pub struct FilterContext<'s> {
     scope: &'s ParseScope<'s>,
-    /// Whether the document is inside `$elemMatch`, where only conditions on fields are allowed, not on the whole row.
+    /// Whether the document is inside `$elemMatch`, where operators on the whole row, such as `$expr`, are not allowed.
     nested: bool,
     depth: usize,
 }

@@ -12,7 +12,7 @@ use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::regex::Regex;
 
-/// A schema. A value must satisfy all of its keywords.
+/// A schema. A valid value satisfies all keywords of the schema.
 #[derive(Debug, Clone, Default)]
 pub struct FilterSchema {
     pub keywords: Vec<Keyword>,
@@ -174,8 +174,8 @@ fn count(schemas: &[FilterSchema], value: &Value, env: &Env) -> Result<usize> {
     Ok(matching)
 }
 
-/// Returns whether a number is a multiple of the divisor, which is not 0. A double counts as the decimal with its
-/// shortest text, so 0.3 is a multiple of 0.1.
+/// Returns whether a number is a multiple of the divisor, which is not 0. Treats a double as the decimal number that
+/// the double's shortest text denotes, so 0.3 is a multiple of 0.1.
 fn is_multiple(number: &Value, divisor: &Value) -> bool {
     let exact = match divisor {
         Value::Double(divisor) => decimal::of_double(*divisor).map(Value::Decimal),
@@ -260,7 +260,8 @@ impl Dependency {
     }
 }
 
-/// Returns a length or count, or `None` if the value is not an integer or whole double of at least 0.
+/// Returns the value as a length or count. Returns `None` if the value is negative, or is neither an integer nor a
+/// whole double.
 pub fn natural(value: &Value) -> Option<usize> {
     let number = match value {
         Value::Int(number) => *number,

@@ -112,9 +112,9 @@ impl Branch {
         Ok(out)
     }
 
-    /// Returns the included part of an object or array. Returns `None` for a scalar, because a scalar has no fields. An
-    /// array drops its scalar items. If the branch computes fields, however, the array replaces its scalar items with
-    /// null, because every item later receives the computed fields.
+    /// Returns the included part of an object or array. Returns `None` for a scalar, because a scalar has no fields. If
+    /// the branch computes no fields, the result of an array omits the scalar items. If the branch computes fields, the
+    /// result contains null for each scalar item, because every item later receives the computed fields.
     fn included_value(&self, value: &Value, query: &Context) -> Result<Option<Value>> {
         Ok(match value {
             Value::Object(object) => Some(self.included(object, false, query)?.into()),

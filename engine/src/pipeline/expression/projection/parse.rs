@@ -50,7 +50,7 @@ fn within(stage: &str, error: Error) -> Error {
 
 /// The reason why two paths of a projection conflict.
 enum Collision {
-    /// The projection already contains the path or a path below it.
+    /// The projection already contains the path, or a longer path that begins with the path.
     Same,
     /// A prefix of the path is already a field of the projection. The number counts the segments of the prefix.
     Below(usize),
@@ -90,8 +90,8 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: ProjectedField) -> Re
     Ok(())
 }
 
-/// A parser for a `$project`, which reads the fields one by one. The first field, apart from a kept or dropped `_id`,
-/// determines whether the projection keeps or drops fields.
+/// A parser that reads the fields of a `$project` one by one. The first field determines whether the projection keeps
+/// or drops fields. A kept or dropped `_id` does not count as the first field.
 struct ProjectionParser {
     kind: Option<ProjectionKind>,
     /// Whether to keep the whole `_id`; `None` if the specification neither keeps nor drops the whole `_id`. Both kinds

@@ -122,8 +122,8 @@ impl Zone {
     }
 }
 
-/// Returns the seconds of an offset, given its digits without a sign: hours, or hours and minutes. Returns 0 for any
-/// other text.
+/// Converts the digits of an offset to seconds. The digits denote hours, or hours and minutes, and have no sign.
+/// Returns 0 for any other text.
 fn correction(digits: &[u8]) -> i32 {
     let text = std::str::from_utf8(digits).unwrap_or_default();
     let number = |text: &str| text.parse::<i32>().unwrap_or(0);
