@@ -42,8 +42,8 @@ pub enum Target {
     /// A node whose state has this value in a top-level field, such as `slug`. An integer in the field is compared as
     /// text. Other numbers never match.
     Field(Arc<str>, Arc<str>),
-    /// The page that the first matching reference names. A reference matches if at least one page matches the
-    /// reference, see [`super::page`].
+    /// The page that a reference in the list names, see [`super::page`]. If several references name a page, the first
+    /// of these references is used.
     Page(Arc<[Arc<str>]>),
 }
 
@@ -137,8 +137,8 @@ pub struct Product {
     pub message: Option<String>,
     /// Whether a person must review the artifacts.
     pub review: bool,
-    /// The reason why the agent declines the task. The other fields are then empty, and the task becomes available to
-    /// other assignees.
+    /// The reason why the agent declines the task. `None` if the agent does not decline the task. If the agent declines
+    /// the task, the other fields are empty, and the task becomes available to other assignees.
     pub declined: Option<String>,
 }
 
@@ -148,6 +148,6 @@ pub struct Artifact {
     pub name: String,
     /// The parts of the artifact. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     pub parts: Vec<Value>,
-    /// The event to append to the aggregate that the task is about, when the artifact is approved.
+    /// An event for the aggregate that the task is about. The event is appended when the artifact is approved.
     pub effect: Option<EventFact>,
 }

@@ -79,8 +79,8 @@ pub struct Delivery {
     pub task: Arc<Aggregate>,
 }
 
-/// Returns whether an event may have replaced or removed the task's agent. If not, [`affected_agents`] and
-/// [`deliveries`] do not need the state before the event.
+/// Returns whether an event may have replaced or removed the task's agent. If the result is `false`,
+/// [`affected_agents`] and [`deliveries`] do not need the state before the event.
 pub fn may_reassign(event: &Event) -> bool {
     const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
     event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))

@@ -57,7 +57,7 @@ impl Field {
         self.required && self.default.is_none()
     }
 
-    /// Returns whether the fold collects values in a list, so that the field also accepts single items.
+    /// Returns whether the fold of the field collects values in a list. Such a field also accepts a single item.
     pub fn collects(&self) -> bool {
         matches!(self.fold, Fold::Append | Fold::Union)
     }
@@ -77,8 +77,8 @@ impl Field {
         usize::from(self.pattern.is_some()) + self.inner().map(Field::patterns).sum::<usize>()
     }
 
-    /// Returns the paths of the dates and decimals in the field's values, each with the name of its type. An array item
-    /// has the name `[]` in a path.
+    /// Returns the path and the type name of each date and each decimal in the field's values. In a path, an array item
+    /// has the name `[]`.
     pub fn conversions(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::from_iter(self.field_type.converted().map(|to| (String::new(), to.name())));
         for inner in self.inner() {

@@ -193,8 +193,9 @@ fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
     Arc::new(shown)
 }
 
-/// Returns the addresses that an aggregate has by its label, by the value of a field, or as a page, depending on `by`.
-/// Returns an empty list if the aggregate is deleted, has no address of this kind, or is an agent and `by` is a field.
+/// Returns the addresses of an aggregate. `by` selects the kind of the addresses: the label, the value of a field, or
+/// the keys of a page. Returns an empty list if the aggregate is deleted or has no address of this kind. Agents have no
+/// addresses by field.
 pub fn addresses(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Vec<Address> {
     if aggregate.deleted {
         return Vec::new();
@@ -246,14 +247,14 @@ pub enum AddressedBy {
     Page,
 }
 
-/// A key under which nodes are indexed. A target has one address, or for [`Target::Page`] one for each reference. A
-/// node with none of a target's addresses does not match the target.
+/// A key under which nodes are indexed. A [`Target::Page`] has one address for each reference. Every other target has
+/// one address. A node with none of a target's addresses does not match the target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Address {
     Id(Arc<str>),
     Label(Arc<str>),
     Field(Arc<str>, Arc<str>),
-    /// A page of a project. Links by path do not leave their project.
+    /// A page of a project. A reference to a page matches only pages of the same project.
     Page(Option<Arc<str>>, PageKey),
 }
 

@@ -1,9 +1,13 @@
 //! Arithmetic on numbers of all types.
 //!
-//! If one number is a decimal, the result is a decimal: an integer is converted exactly, and a double is converted to
-//! the decimal with the fewest digits whose nearest double is that double. Without decimals, a division returns a
-//! double. Every other operation returns an integer for two integers, and a double if one number is a double. The
-//! result is also a double if no decimal can represent an operand, or if the result does not fit its type.
+//! If at least one operand is a decimal, the other operand is converted, and the result is a decimal. Integers are
+//! converted exactly. Among the decimals that round to a double, the double is converted to the one with the fewest
+//! digits. The result is a double if no decimal can represent an operand.
+//!
+//! Without decimals, a division returns a double. Every other operation returns an integer for two integers, and
+//! otherwise a double.
+//!
+//! A result that does not fit the type is returned as a double.
 
 use super::decimal::{self, Decimal};
 use super::value::Value;

@@ -211,7 +211,8 @@ impl Object {
         self.numbers().is_some_and(|numbers| !numbers.is_empty())
     }
 
-    /// Returns whether the object keeps the written form of a number in the field, or inside the field's value.
+    /// Returns whether the object keeps the written form of at least one number in the value of a field. The value may
+    /// be the number itself.
     pub fn is_written(&self, name: &str) -> bool {
         self.index_of(name).is_some_and(|place| !self.written_at(place).is_empty())
     }

@@ -23,9 +23,9 @@ const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdo
 const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
 /// The folders of Jekyll that are not part of the address of a page.
 const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
-/// The usual names of the folders with documents in Docusaurus: of a site, of a blog, and of a translation.
+/// The usual names of Docusaurus folders that contain the documents of a site, a blog or a translation, in this order.
 const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
-/// The prefix of the name of a Docusaurus folder with the documents of one version.
+/// The prefix in the names of Docusaurus folders that contain the documents of one version.
 const VERSION_FOLDER: &str = "version-";
 /// The prefix of a reference that names a page only if no other page matches.
 const ONLY: &str = "*/";
@@ -33,11 +33,12 @@ const ONLY: &str = "*/";
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases that are used from the front matter of a page.
 const MAX_ALIASES: usize = 50;
-/// The maximum number of folders above a page to which a slug in its front matter may be relative. The folders are
-/// counted from the root of the project.
+/// The maximum depth of a folder to which the slugs of pages may be relative. A folder directly in the root of the
+/// project has the depth 1.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth of a folder to which the slugs of the pages directly in this folder may be relative. For example,
-/// `website/docs` has the depth 2. For a folder with a usual name, only the limit [`MAX_ROOTS`] applies.
+/// A lower maximum than [`MAX_ROOTS`], for a page directly in the folder. For example, the slug of `a/b/c/page.md` is
+/// not relative to `a/b/c`, because this folder has the depth 3. The lower maximum does not apply to a folder with a
+/// usual name.
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -66,8 +67,9 @@ pub struct MatchRank {
 enum MatchedBy {
     /// The reference matches the path. If the reference begins at the root, the case of the letters matches as well.
     Exact,
-    /// The reference matches the path less exactly: the case of the letters differs, the reference is only the end of a
-    /// file's path, or a reference to a file matches the page of a folder (or the reverse).
+    /// The reference matches the path less exactly. A reference that begins at the root differs in the case of the
+    /// letters, a reference with the suffix of a Markdown file does not begin at the root, or a reference to a file
+    /// matches the page of a folder (or the reverse).
     Path,
     /// The reference matches the address of the page in its site, which differs from the path.
     Address,
@@ -189,7 +191,8 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
     (is_end(&address, segments, is_rooted) || is_mixed() || is_undated()).then_some(MatchedBy::Address)
 }
 
-/// Returns whether `own` ends with `segments`, or equals `segments` if `is_rooted` is set.
+/// Returns whether `own` equals `segments` if `is_rooted` is set. Otherwise returns whether `own` ends with `segments`,
+/// and `segments` is not empty.
 fn is_end(own: &[String], segments: &[String], is_rooted: bool) -> bool {
     if is_rooted { own == segments } else { !segments.is_empty() && own.ends_with(segments) }
 }
@@ -240,8 +243,8 @@ fn index_name(file: &str) -> Option<&'static str> {
     INDEX_NAMES.into_iter().find(|name| name.eq_ignore_ascii_case(stem))
 }
 
-/// Returns the segments of a path, in lower case and in normalization form C: some file systems separate an accent from
-/// its letter, and links do not.
+/// Returns the segments of a path, in lower case and in normalization form C. The normalization is necessary because
+/// some file systems store a letter with an accent as two characters, and links contain one character.
 fn segments(path: &str) -> Vec<String> {
     let parts = path.split('/').filter(|segment| !segment.is_empty() && *segment != ".");
     let folded = |segment: &str| match segment.is_ascii() {
@@ -273,8 +276,8 @@ fn address_segments(folded: &[String]) -> Vec<String> {
     address
 }
 
-/// Returns the segments of the address of a post in a site whose addresses contain no dates, as in Zola. Returns `None`
-/// if the name of the file has no date.
+/// Returns the address of a post without the date, as segments. Sites of Zola, for example, use such addresses. Returns
+/// `None` if the name of the file has no date.
 fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
     let (last, folders) = folded.split_last()?;
     let [.., name] = dated(last)?;
@@ -336,12 +339,13 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> 
 }
 
 /// Returns the addresses of a page whose front matter contains `text` as its slug. `folders` are the segments of the
-/// page's path, as [`folded`] returns them, without the last segment. A link may use the names or the addresses of the
-/// folders.
+/// page's path, as [`folded`] returns them, without the last segment. A slug that does not begin with `/` gives two
+/// addresses: one with the names of the folders, and one with the addresses of the folders. A link may use either
+/// address.
 ///
 /// In Docusaurus, a slug that begins with `/` is relative to the folder of the documents, which may be any folder above
-/// the page. The slug `/` gives the page the address of this folder. This address is included only if `with_folders` is
-/// set.
+/// the page. With the slug `/`, the page has the address of this folder. This address is included only if
+/// `with_folders` is set.
 fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) -> Vec<Cow<'a, str>> {
     if !text.starts_with('/') {
         let below = [folders.join("/"), folder_address(folders).join("/")];

@@ -48,7 +48,7 @@ pub struct PayloadCheck<'a> {
     pub violations: &'a mut Violations,
     /// The type of the event, which may declare further fields. Empty if the values do not belong to an event.
     pub event_type: &'a str,
-    /// Whether objects with declared fields may not have other fields.
+    /// Whether undeclared fields are rejected in objects whose fields are declared.
     rejects_unknown: bool,
     /// The number of references that were looked up.
     looked_up: usize,
@@ -56,7 +56,7 @@ pub struct PayloadCheck<'a> {
     compared: usize,
 }
 
-/// The maximum number of references in one payload whose targets must exist.
+/// The maximum number of references in one payload that require an existing target.
 const MAX_TARGETS: usize = 1_000;
 /// The maximum number of comparisons for the values inside the fields of one payload. Each value counts once, and once
 /// more for each value in the enum of its field.
@@ -112,7 +112,7 @@ impl<'a> PayloadCheck<'a> {
             || definition.event_fields(self.event_type).any(|declared| declared == name)
     }
 
-    /// Adds a violation for each required field without a default that is missing or null in an object.
+    /// Adds a violation for each field that is required, has no default, and is missing or null in the object.
     fn check_required(&mut self, object: &Object, fields: &Fields, place: ValueLocation<'_>) {
         if fields.required() == 0 {
             return;

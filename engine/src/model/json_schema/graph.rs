@@ -53,8 +53,8 @@ pub(super) struct Graph {
 pub(super) struct SchemaNode {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// For each pattern, the number of steps that matching takes for each byte of a member's name, and the index of the
-    /// subschema.
+    /// One entry for each pattern: the number of matching steps per byte of a member's name, and the index of the
+    /// pattern's subschema.
     pub pattern_properties: Vec<(u64, usize)>,
     /// Indexes of the subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,
@@ -235,7 +235,7 @@ impl<'s> SchemaReader<'s> {
         Ok(())
     }
 
-    /// Reaches the schemas that are the values of the given keywords.
+    /// Returns the indexes of the subschemas that are the values of the given keywords. Adds new subschemas.
     fn keywords(&mut self, object: &'s Map<String, Value>, names: &[&str], at: &str) -> Result<Vec<usize>, Violation> {
         let given = names.iter().filter_map(|name| Some((name, object.get(*name)?)));
         given.map(|(name, schema)| self.reach(schema, format!("{at}/{name}"))).collect()
@@ -293,8 +293,8 @@ impl<'s> SchemaReader<'s> {
     }
 }
 
-/// Rejects schemas that are nested too deeply. Also rejects identifiers below the root, because references are relative
-/// to the nearest identifier.
+/// Rejects schemas that are nested too deeply. Also rejects identifiers below the root. References inside a subschema
+/// with an identifier would be relative to the subschema, but [`Graph`] resolves all references from the root.
 fn check_levels(schema: &Value) -> Result<(), Violation> {
     let mut pending = vec![(schema, String::new(), 0)];
     while let Some((value, at, level)) = pending.pop() {

@@ -1,8 +1,8 @@
 //! JSON Schemas from clients: compiled within size limits, and applied to values within a limited number of steps.
 //!
-//! A running validator cannot be interrupted, so its work is counted in advance. [`graph`] reads the schema and rejects
-//! references that never end or that multiply the number of evaluations. [`meter`] traverses a value in the same way as
-//! the validator, and counts the steps.
+//! A running validator cannot be interrupted, so its work is counted in advance. [`graph`] reads the schema. The module
+//! rejects references that would cause endless or too many evaluations of one value. [`meter`] traverses a value in the
+//! same way as the validator, and counts the steps.
 
 mod graph;
 mod meter;
@@ -16,7 +16,7 @@ pub use self::meter::SchemaMeter;
 use super::excerpt::cut;
 use super::violation::Violation;
 
-/// The maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
+/// The maximum size of a schema as JSON, in bytes. The size is limited because a schema is compiled for each use.
 const MAX_BYTES: usize = 64 << 10;
 /// The maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;

@@ -9,13 +9,14 @@ use super::search::{PatternMatch, SIZE_BYTES, SearchFailure, Tick};
 /// The possible limits on the backtracking steps of one search, in descending order. A search uses the largest limit
 /// that the pattern and the length of the text allow.
 const STEP_LIMITS: [usize; 4] = [200_000, 16_384, 1_024, 64];
-/// The maximum number of bytes that all steps of one search may read. Each step may read the whole text.
+/// The maximum number of bytes that all steps of one search may read. The limit on the steps of a search assumes that
+/// each step reads the whole text.
 const MAX_BYTES_READ: usize = 1 << 27;
 /// The maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately
 /// at each position, with a tick for each start.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
-/// The number of states up to which the cost of a step depends only on the bytes that the step reads. With more states,
-/// the cost also grows with the square of the number of states.
+/// The maximum number of states of a small pattern. For a small pattern, the cost of a step depends only on the bytes
+/// that the step reads. With more states, the cost also grows with the square of the number of states.
 const SMALL_STATES: usize = 64;
 /// The maximum number of states of all parts of a pattern together.
 const MAX_STATES: usize = 20_000;
@@ -73,8 +74,8 @@ impl BacktrackingPattern {
         Ok(self.engines[tier].get_or_init(|| engine))
     }
 
-    /// Returns the index in [`STEP_LIMITS`] of the limit for a search in a text of `bytes` bytes. Fails if the text is
-    /// too long.
+    /// Selects the step limit for a search in a text of `bytes` bytes, and returns the index of the limit in
+    /// [`STEP_LIMITS`]. Fails if the text is too long.
     fn tier<E>(&self, bytes: usize) -> Result<usize, SearchFailure<E>> {
         // A part with many states may visit many states for each byte.
         let cost = (self.states / SMALL_STATES).max(1).pow(2);

@@ -15,7 +15,7 @@ const EXPECTED_PATTERNS: usize = 256;
 /// The key of a cached pattern: its syntax, its text, and its options.
 type Key = (Syntax, Arc<str>, Arc<str>);
 
-/// The cache of compiled patterns of a process. Compiling takes time and must not run on threads that serve requests.
+/// The process-wide cache of compiled patterns. Compiling takes time and must not run on threads that serve requests.
 pub struct Patterns {
     cache: Cache<Key, Arc<CompiledPattern>, Weigh>,
 }

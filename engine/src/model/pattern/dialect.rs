@@ -112,8 +112,8 @@ fn without_verbs(mut pattern: &str) -> (&str, bool) {
 }
 
 /// Returns the members of an abbreviated class such as `\d`, and whether the class is negated. `\h` and `\v` are the
-/// classes of horizontal and vertical white space. With `unicode`, only these two classes have members, because the
-/// engines know the Unicode members of the others.
+/// classes of horizontal and vertical white space. With `unicode`, returns `None` for `\d`, `\w` and `\s`, because the
+/// engines know the Unicode members of these classes.
 fn class_members(name: char, unicode: bool) -> Option<(&'static str, bool)> {
     let members = match name.to_ascii_lowercase() {
         'd' if !unicode => "0-9",

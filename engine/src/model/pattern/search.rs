@@ -20,5 +20,5 @@ pub enum SearchFailure<E> {
 }
 
 /// A function that charges a number of ticks to the caller's budget. One tick is the work for a few hundred bytes of
-/// text or states of the pattern. An error ends the search.
+/// the text, or for a few hundred states of the pattern. An error ends the search.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;
