@@ -19,7 +19,8 @@ pub struct SharedCheck {
 }
 
 impl SharedCheck {
-    /// Runs a check, or waits for a check that began after this call.
+    /// Waits until no other check is running, and then runs a check. Runs no check if another check that began after
+    /// this call has succeeded meanwhile.
     pub async fn share<F: Future<Output = Result<()>>>(&self, check: impl FnOnce() -> F) -> Result<()> {
         let begun = self.begun.load(Ordering::SeqCst);
         let mut succeeded = self.succeeded.lock().await;

@@ -5,8 +5,9 @@ use serde::Deserialize;
 /// Declares the limits, each with its type and its default.
 macro_rules! call_limits {
     ($($(#[$doc:meta])* $limit:ident: $type:ty = $default:expr;)+) => {
-        /// The limits of one call of a script. The server chooses only the deadline, because only the time depends on
-        /// the machine. A manifest may override each limit for its plugin, because the needs of scripts differ.
+        /// The limits of one call of a script. The settings of the server set only the deadline, because only the time
+        /// depends on the machine. A manifest may override each limit for its plugin, because the needs of scripts
+        /// differ.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct CallLimits {
             $($(#[$doc])* pub $limit: $type,)+
@@ -58,7 +59,7 @@ call_limits! {
     deadline_ms: u64 = 250;
     /// The limit on the memory of one call, in bytes.
     memory_bytes: u64 = 64 << 20;
-    /// The limit on a string, and on all strings in an array or a map together, in bytes.
+    /// The limit on the length of a string, and on the total length of all strings in an array or a map, in bytes.
     string_bytes: usize = 1 << 20;
     /// The limit on the items of an array, including the items of arrays in it.
     array_items: usize = 10_000;

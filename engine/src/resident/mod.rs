@@ -124,9 +124,9 @@ impl ResidentStates {
         self.sharing.lock().share(aggregate)
     }
 
-    /// Publishes aggregates folded up to `position`. Keeps a resident aggregate that has a higher version, and the
-    /// facts of every aggregate that is already resident. New aggregates must be sorted by the positions of their first
-    /// events.
+    /// Publishes aggregates folded up to `position`. Ignores an aggregate if the resident aggregate has a higher
+    /// version. Otherwise replaces the resident aggregate, but not its facts. New aggregates must be sorted by the
+    /// positions of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut rows = self.rows.write();

@@ -97,7 +97,8 @@ impl ResidentRows {
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Appends the last rows of a type before the row `before` to `found`, at most `count` rows, the last row first.
+    /// Appends at most `count` rows of a type to `found`: the last rows that are before the row `before`, in descending
+    /// order.
     pub fn rows_before(&self, aggregate_type: &str, before: usize, count: usize, found: &mut Vec<u32>) {
         let rows = self.types.get(aggregate_type).map_or(&[][..], Vec::as_slice);
         let end = rows.partition_point(|row| (*row as usize) < before);

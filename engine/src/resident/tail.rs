@@ -62,16 +62,16 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position. Returns `None` if the window lacks some of these events up to the
-    /// position `visible`: the window may begin after the first of these events, and an event is added to the window
-    /// only shortly after its state becomes visible.
+    /// Returns up to `limit` events after a position. Returns `None` if one of these events has a position up to
+    /// `visible` and is not in the window. The window may begin after the first of these events. The window may also
+    /// lack the last of these events, because an event is added only shortly after its state becomes visible.
     pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
         let (events, end) = self.after_with_end(position, limit)?;
         (events.len() >= limit || end >= visible).then_some(events)
     }
 
-    /// Returns up to `limit` events after a position that are in the window so far, or `None` if the window begins
-    /// later than the first of these events.
+    /// Returns up to `limit` events after a position. Ignores events that are not yet in the window. Returns `None` if
+    /// the window begins after the first of the requested events.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.after_with_end(position, limit).map(|(events, _)| events)
     }

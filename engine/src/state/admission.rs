@@ -17,8 +17,8 @@ const MAX_WAITING: usize = 256;
 /// The maximum number of waiting queries of one caller. Further queries of the caller are rejected immediately.
 const MAX_CALLER_WAITING: usize = 64;
 
-/// The limits on concurrent queries, and on the memory that these queries share, in bytes. For each number of queries
-/// or bytes, 0 means no limit.
+/// The limits on concurrent queries, and on the memory that these queries share, in bytes. In each field except
+/// `wait_ms`, 0 means no limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryLimits {
     pub workspace_queries: usize,

@@ -36,8 +36,8 @@ impl State {
         Ok(self.stored_after(position, limit).await?.into_iter().map(Arc::new).collect())
     }
 
-    /// Returns the next events after a position from the store. A batch ends at the end of a commit, so that events
-    /// appended together are applied together.
+    /// Reads the next events from the store, beginning after a position. The batch ends at the end of a commit, so that
+    /// events appended together are applied together.
     pub(super) async fn stored_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Event>> {
         let refs = self.db.event_refs_after(position, limit.events).await?;
         let (mut events, mut bytes) = (Vec::new(), 0);

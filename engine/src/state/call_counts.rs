@@ -16,7 +16,8 @@ use super::plugin_host::PluginHost;
 use crate::error::Result;
 use crate::store::Database;
 
-/// If the list of living servers is at least this old, the counts of servers that are not in the list are kept.
+/// The minimum age at which the list of living servers counts as outdated. The counts of servers that are missing from
+/// an outdated list are not removed.
 const MAX_BEAT_AGE: Duration = Duration::from_secs(30);
 
 /// The measures of each plugin, by the plugin's name.
@@ -44,8 +45,9 @@ impl CallCounts {
         CallCounts { db, peers, stored: Mutex::default() }
     }
 
-    /// Stores the counts of this server, if other servers share the store and plugins were called. If storing fails,
-    /// logs the failure with `workspace`, and the next call of this function stores these counts as well.
+    /// Stores the counts of this server if other servers share the store and plugins were called since the last write.
+    /// Only logs a failure, with the value of `workspace`. After a failure, the next call of this function stores these
+    /// counts as well.
     pub async fn store(&self, workspace: &str, plugins: &PluginHost) {
         if let Some(peers) = &self.peers
             && let Err(error) = self.write(peers, plugins).await
@@ -79,7 +81,8 @@ impl CallCounts {
         Ok(())
     }
 
-    /// Returns the measures of the plugins, in the order of execution: the sums over all servers that are alive.
+    /// Returns the measures of each plugin, summed over all servers that are alive. The plugins are in the order of
+    /// execution.
     pub async fn read(&self, plugins: &PluginHost) -> Result<Vec<Measures>> {
         let Some(peers) = &self.peers else {
             return Ok(plugins.indexes().map(|plugin| plugins.measures(plugin)).collect());

@@ -20,8 +20,8 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Reports that the log has been processed up to a position, together with all deadlines that are due. `next` is
-    /// the time of the next deadline, in milliseconds since the epoch.
+    /// Reports that the log has been processed up to a position, and that all deadlines that are due have been
+    /// processed. `next` is the time of the next deadline, in milliseconds since the epoch.
     pub fn report(&self, position: u64, next: Option<i64>) {
         self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: false }));
     }

@@ -49,8 +49,9 @@ impl Feeds {
         inner.end = position;
     }
 
-    /// Adds consecutive events and wakes the readers of the concerned feeds. If events are missing before the first
-    /// event, restarts the window. `feed` contains the concerned agents, each with the index of the event.
+    /// Adds consecutive events, and wakes the readers of the feeds of the agents in `feed`. If events are missing
+    /// between the window and `events`, first restarts the window. Each item of `feed` is an agent, with the index in
+    /// `events` of an event that concerns the agent.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let mut inner = self.inner.lock();

@@ -34,7 +34,8 @@ pub struct FoldedStates {
     pub observed: ObservedSchema,
     /// The aggregates without a current snapshot.
     pub dirty: DirtyAggregates,
-    /// The states at the position of the log's follower that may differ from the resident states.
+    /// The states of aggregates at the position of the log's follower. Contains only states that may differ from the
+    /// resident states.
     pub follower: FollowerStates,
     /// The counts of the open tasks of each agent, and the tasks that each agent holds.
     pub workloads: Workloads,
@@ -111,9 +112,9 @@ impl FoldedStates {
         self.dirty.mark(events);
     }
 
-    /// Adds events that have become visible to the last events in memory, and wakes the followers of the log, of the
-    /// affected agents' feeds and of the events' aggregates. `feed` lists the agents that the events affect, each with
-    /// the index of its event in `events`.
+    /// Adds visible events to the last events in memory. Wakes the followers of the log, the readers of the affected
+    /// agents' feeds, and the followers of the events' aggregates. Each item of `feed` is an agent, with the index in
+    /// `events` of an event that affects the agent.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);

@@ -1,5 +1,5 @@
-//! A map of keys that have followers. For each key, the map stores the position at which its followers were last woken,
-//! and a value that is removed with the last follower.
+//! A map of keys that have followers. For each key, the map stores a value, and the position at which the key's
+//! followers were last woken. A key without followers is removed together with its value, but not immediately.
 
 use std::hash::Hash;
 
@@ -32,7 +32,8 @@ impl<K: Hash + Eq + Clone, V: Default> FollowerMap<K, V> {
         self.by_key.entry(key.clone()).or_default().0.subscribe()
     }
 
-    /// Changes the value of a key and wakes the key's followers. Removes a key that has no followers.
+    /// Changes the value of a key, and wakes the key's followers. If the key no longer has followers, removes the key
+    /// instead.
     pub fn wake(&mut self, key: &K, position: u64, change: impl FnOnce(&mut V)) {
         let Some((sender, kept)) = self.by_key.get_mut(key) else { return };
         if sender.receiver_count() == 0 {

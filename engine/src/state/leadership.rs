@@ -59,8 +59,8 @@ impl Leadership {
     }
 
     /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
-    /// stopped. `is_waiting` is whether work is left. If work is left while another server leads, reads the leader from
-    /// the store again at most once per `CHECK_INTERVAL`.
+    /// stopped. `is_waiting` states whether work is left. While another server that is alive leads, the known leader is
+    /// read from the store again only if work is left, and at most once per `CHECK_INTERVAL`.
     pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
         let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
         if let Some(known) = &*self.known.lock() {
@@ -136,8 +136,8 @@ impl Leadership {
         Ok(Some(LeaderStatus { leader, is_here, beat_age: peers.beat_age(Instant::now()) }))
     }
 
-    /// Ends the leadership of this server, so that another server can take over immediately. Retries a release that
-    /// fails, because no other server takes over from a server that is alive.
+    /// Ends the leadership of this server, so that another server can take over immediately. If the release fails,
+    /// retries the release in the background, because no other server takes over from a server that is alive.
     ///
     /// `is_needed` is whether the workspace still needs a leader. If the workspace needs no leader, no other server
     /// opens the workspace to take over.

@@ -215,8 +215,8 @@ impl State {
         }
     }
 
-    /// Applies the events and definitions that other writers added to the store. Before the events are applied, refolds
-    /// the types whose new definitions fold differently, without blocking other folds.
+    /// Applies the events and definitions that other writers added to the store. First refolds the aggregates of each
+    /// type whose new definition folds events differently. Other folds continue meanwhile.
     pub async fn catch_up(&self) -> Result<()> {
         let refolding = self.fold_redefined().await?;
         let folding = self.folding().await;

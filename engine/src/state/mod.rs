@@ -94,7 +94,7 @@ pub struct EngineSettings {
     pub pipeline_ms: u64,
     /// The maximum number of bytes that one pipeline may allocate.
     pub pipeline_bytes: usize,
-    /// The limits on concurrent queries per workspace and per key, and on the memory that they share.
+    /// The limits on concurrent queries per workspace and per key, and on the memory that these queries share.
     pub queries: QueryLimits,
     /// The total memory of open workspaces above which unused workspaces are closed, in bytes. 0 means no limit.
     pub resident_bytes: usize,
@@ -187,15 +187,15 @@ pub struct State {
     /// The compiled patterns of types and queries, shared with other workspaces.
     pub patterns: Arc<Patterns>,
     peers: Option<Arc<Peers>>,
-    /// The lock that serializes folding. Two concurrent folds would fold the same events twice, or under two
-    /// definitions.
+    /// The lock that serializes folding. Without the lock, two concurrent folds could fold the same events twice, or
+    /// under two definitions.
     folding: tokio::sync::Mutex<()>,
     checked: SharedCheck,
     /// The epoch of the leader and the number of writes of the graph, as of the last check.
     seen: Mutex<SeenWrites>,
 }
 
-/// The writes of leaders that this server has seen in the store. Includes the writes of this server itself.
+/// The leaders' writes to the store that this server knows of, including the writes of this server itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenWrites {
     /// The epoch of the last leader.
@@ -210,8 +210,8 @@ impl State {
         self.peers.is_none()
     }
 
-    /// Returns the time since the end of the last gap in which this server could not reach a store that it shares, or
-    /// zero during such a gap. Returns `None` if there was no gap.
+    /// Returns the time since the end of the last gap, or zero during a gap. In a gap, this server could not reach the
+    /// store that it shares with other servers. Returns `None` if there was no gap, or if the store is not shared.
     pub fn gap_age(&self) -> Option<Duration> {
         self.peers.as_ref()?.gap_age(Instant::now())
     }
@@ -280,7 +280,8 @@ impl State {
     }
 
     /// Returns at most `limit` events after a position. Reads the events from memory if memory still contains them.
-    /// Otherwise reads at most [`PART_BYTES`] from the store, but at least one event if there is one.
+    /// Otherwise reads events from the store, at most [`PART_BYTES`] in total. A first event that is larger is returned
+    /// alone.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);

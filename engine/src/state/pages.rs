@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 use crate::model::value::Value;
 
-/// The time for which rows are kept after the last request, in milliseconds.
+/// The time for which the rows of a result stay cached after the last request for one of its pages, in milliseconds.
 const KEPT_MS: i64 = 60_000;
-/// The maximum size of the rows that a workspace keeps, in bytes.
+/// The maximum size of the cached rows of a workspace, in bytes.
 const KEPT_BYTES: usize = 16 << 20;
 
 /// The start of a result's next page, and the inputs that the result's rows depend on.
@@ -24,13 +24,15 @@ pub struct Continuation {
     /// The number of rows in the previous pages.
     pub offset: u64,
     pub limit: u32,
-    /// The hash of the caller, the pipeline, its converted constants and the types. The continuation is valid only for
-    /// a request with the same hash.
+    /// The hash of the workspace, the caller, the pipeline, the converted constants of the pipeline, and the
+    /// definitions of the types that the pipeline reads. The continuation is valid only for a request with the same
+    /// hash.
     pub binding: u64,
 }
 
 impl Continuation {
-    /// Returns the continuation without offset and limit, which is the same for all pages of one result.
+    /// Returns the cache key of the result: the continuation with an offset and a limit of 0. All pages of one result
+    /// have the same key.
     fn key(self) -> Continuation {
         Continuation { offset: 0, limit: 0, ..self }
     }

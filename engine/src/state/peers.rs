@@ -1,5 +1,5 @@
-//! The servers that share a store: the id of this server, the servers that are alive, and the progress of workspaces
-//! that this server has yet to report to the others.
+//! The servers that share a store: the id of this server, the servers that are alive, and the progress and the
+//! workspace leaders that this server has yet to report to the other servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Peers {
     /// longer alive. `None` if no server was lost.
     lost_at: watch::Sender<Option<Instant>>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
-    /// The leaders of workspaces that this server has yet to record for the other servers.
+    /// The workspace leaders that this server has yet to report to the other servers.
     unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
     /// The notification that wakes the reporting task when progress or a leader must be reported.
     advanced: Notify,
@@ -33,14 +33,14 @@ pub struct PendingReport {
     pub leaders: Vec<(Arc<str>, LeaderNote)>,
 }
 
-/// The result of the last beat of the pulse, and the number of gaps so far.
+/// The servers that were alive at the last beat of the pulse, and the gaps between beats so far.
 #[derive(Default)]
 struct PulseBeat {
     alive: Vec<Arc<str>>,
     /// The time of the last beat. `None` before the first beat.
     at: Option<Instant>,
-    /// The number of gaps so far. In a gap, no beat succeeded for [`GAP`], so other servers may have counted this
-    /// server as stopped.
+    /// The number of gaps that have ended. A gap is a time of at least [`GAP`] without a successful beat. In a gap,
+    /// other servers may have counted this server as stopped.
     gaps: u64,
     /// The time at which the last gap ended.
     gap_ended_at: Option<Instant>,

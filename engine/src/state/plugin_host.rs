@@ -28,7 +28,7 @@ pub struct PluginHost {
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
     parking_changed: AtomicBool,
-    /// The deadlines of the retries of parked steps. Only a server that leads the workspace updates these deadlines.
+    /// The time of the next retry of a parked step. Only a server that leads the workspace updates this time.
     pub retries: Deadlines,
     /// The lock that a dry run holds. Only one dry run of a workspace runs at a time, because plugins share the
     /// engine's threads.

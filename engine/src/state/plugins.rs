@@ -13,12 +13,14 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::{Failure, FailureKind, Loader, Outcome, Plugin, PluginDescription};
 
-/// The stack size of a plugin thread, in bytes. Scripts may nest values deeply, and unused stack takes no memory.
+/// The stack size of a plugin thread, in bytes. The stack is large, because scripts may nest values deeply. Unused
+/// stack takes no memory.
 const STACK: usize = 80 << 20;
 
-/// The maximum number of inputs that a plugin processes before other plugins run on its thread.
+/// The maximum number of inputs that a plugin processes in one portion. Other plugins can run on the thread between two
+/// portions.
 pub(super) const PORTION: usize = 64;
-/// The time after which a plugin starts no further call before other plugins run on its thread, in microseconds.
+/// The time after which a portion starts no further call, in microseconds.
 pub(super) const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.

@@ -1,10 +1,10 @@
 //! The presence of agents, and the position that each agent has acknowledged in its feed. Both are kept in memory and
-//! written to the store. If no other server uses the store, the write is delayed. If other servers use the store, the
-//! write precedes the response, so that every server shows the change immediately.
+//! written to the store. If other servers use the store, an update is written before the response is sent, so that
+//! every server shows the update immediately. If no other server uses the store, the updates of one second are written
+//! together, and the responses do not wait for the write.
 //!
-//! Presence and acknowledgements are not events. Updates within one second are written together. A crash can lose
-//! updates. The next heartbeat then reports the presence again, and the agent receives and acknowledges the same events
-//! again.
+//! Presence and acknowledgements are not events. A crash can lose updates that are not written yet. The next heartbeat
+//! then reports the presence again, and the agent receives and acknowledges the same events again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,8 +23,8 @@ use crate::store::workspace::presence::PresenceRecord;
 const GATHER: Duration = Duration::from_secs(1);
 /// The maximum delay before a failed write is retried. The delay doubles with each failure up to this value.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// The maximum time by which the clock of another server may be ahead, in milliseconds. A heartbeat with a later time
-/// is ignored, because it comes from a wrong clock.
+/// The maximum time by which the clock of another server may be ahead, in milliseconds. A heartbeat whose time is
+/// further in the future is ignored, because the clock of its server is wrong.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 /// The maximum number of agents whose rows one statement removes.
 const DELETE_BATCH: usize = 500;

@@ -38,8 +38,8 @@ impl Progress {
     }
 }
 
-/// The progress of updating edges after the definitions or the enabled plugins have changed. Such changes affect edges
-/// without an event.
+/// The progress of updating edges after the definitions or the enabled plugins have changed. Such a change affects
+/// edges although no event is appended.
 #[derive(Default)]
 pub struct EdgeProgress {
     /// The number of redefinitions that the edges already reflect, as counted by

@@ -54,8 +54,8 @@ impl RefoldedType {
     }
 }
 
-/// The aggregates of the types that other servers redefined, refolded into separate states while the old states stay in
-/// use.
+/// The types that other servers redefined, with the refolded states of their aggregates. The old states stay in use
+/// until the refolded states replace them.
 pub struct TypeRefold<'a> {
     refolded: Vec<RefoldedType>,
     _one: Option<MutexGuard<'a, ()>>,
@@ -81,8 +81,9 @@ impl State {
         Ok(refolded)
     }
 
-    /// Folds the type's visible events that are not folded yet. On the first call, folds all aggregates first. Returns
-    /// the number of events of any type that were appended since the last call, or since the start of the first call.
+    /// Folds the type's events that `refolded` does not contain yet, up to the position of the published states. On the
+    /// first call, folds all aggregates first. Returns the number of events of any type that were appended since the
+    /// last call, or since the start of the first call.
     async fn fold_changed(&self, refolded: &mut RefoldedType) -> Result<u64> {
         let first = match refolded.position {
             Some(position) => position,
@@ -148,8 +149,9 @@ impl State {
         Ok(TypeRefold { refolded, _one: Some(one) })
     }
 
-    /// Puts the stored definitions into use if other servers have changed definitions. Uses the states in `refolding`,
-    /// and refolds the other types whose definitions fold differently.
+    /// Puts the stored definitions into use if other servers have changed definitions. For a definition in `refolding`,
+    /// folds the newest events into the states in `refolding`, and uses these states. For any other definition that
+    /// folds differently, refolds the aggregates of the type.
     pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());

@@ -148,7 +148,8 @@ const DIGEST: &str = "digest";
 const FROM: &str = "from";
 
 impl AdoptedVersion {
-    /// Returns the version of a plugin that a checkpoint names.
+    /// Returns the adopted version of a plugin from `stored`, the stored form of a workspace's adopted versions.
+    /// Returns `None` if `stored` contains no version of the plugin.
     pub fn of(stored: &Object, plugin: &str) -> Option<AdoptedVersion> {
         let entry = stored.get(plugin).and_then(Value::as_object)?;
         let from = entry.get(FROM).and_then(Value::as_int).unwrap_or_default();

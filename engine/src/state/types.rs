@@ -17,7 +17,8 @@ pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 /// The type definitions of a workspace. Definitions can be replaced one by one during concurrent reads.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
-    /// The number of changes to definitions that the definitions in memory include.
+    /// A value of the store's change counter for definitions. The definitions in memory include all changes up to this
+    /// value.
     changed: AtomicU64,
     /// The lock that is held during a redefinition, so that redefinitions run one at a time.
     pub defining: Mutex<()>,
@@ -59,8 +60,8 @@ impl Types {
         previous
     }
 
-    /// Returns the number of changes to definitions that the definitions in memory include. Appends are decided under
-    /// these definitions.
+    /// Returns a value of the store's change counter for definitions. The definitions in memory include all changes up
+    /// to this value. Appends are decided under these definitions.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }

@@ -11,9 +11,9 @@ use super::State;
 use super::peers::Peers;
 use crate::store::Database;
 
-/// The interval between two removals while uploads are in progress, or after a failure.
+/// The interval between two cleanups while uploads are in progress, or after a cleanup or a removal has failed.
 const SHORT_INTERVAL: Duration = Duration::from_secs(15);
-/// The interval between two removals while no uploads are in progress.
+/// The interval between two cleanups while no uploads are in progress.
 const LONG_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Removes unused uploads immediately, then periodically, after each failed removal, and after each loss of another

@@ -25,11 +25,11 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The minimum cosine similarity of a match.
 const MIN_COSINE: f64 = 0.2;
 
-/// The data that vectors are computed from: aggregates with their types, and the database in which vectors are
-/// searched.
+/// The inputs for computing and searching vectors: the aggregates, their types, and the database that contains the
+/// vectors.
 #[derive(Clone, Copy)]
 pub struct VectorInput<'a> {
-    /// The id of the workspace, for the log.
+    /// The id of the workspace, for log messages.
     pub workspace: &'a str,
     pub db: &'a DatabaseReader,
     pub folded: &'a FoldedStates,
@@ -148,7 +148,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// Fails if another server stores embeddings of another model.
+    /// Fails if the stored embeddings do not come from the model of this server. In this case, another server uses a
+    /// different model.
     async fn check_model(&self, db: &Database) -> Result<()> {
         let model = self.embed.model();
         if db.has_embeddings_of(model).await? {

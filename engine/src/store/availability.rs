@@ -1,9 +1,10 @@
 //! The availability of a remote store: a time limit for each query, and quick failures while the store does not
 //! respond.
 //!
-//! The client of the database keeps a query until the connection is back, without a time limit. A query that has
-//! exceeded the time limit of this module may therefore still run later, so the outcome of the query is unknown. The
-//! deadlines of transactions (`deadline.rs`) keep a transaction from writing after the time limit.
+//! While the connection is lost, the client of the database holds each query without a time limit, and sends the query
+//! when the connection is back. A query that has exceeded the time limit of this module may therefore still run later,
+//! so the outcome of the query is unknown. The deadlines of transactions (`deadline.rs`) keep a transaction from
+//! writing after the time limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -73,12 +73,12 @@ impl Database {
     }
 }
 
-/// Returns whether the list `list` in the database's description of the store contains the name.
+/// Returns whether `list`, such as `tables`, contains the name. `information` is the result of an `INFO` statement.
 fn is_listed(information: &Record, list: &str, name: &str) -> bool {
     listed(information, list).any(|listed| *listed == *name)
 }
 
-/// Returns the names in the list `list` in the database's description of the store.
+/// Returns the names in `list`, such as `tables`. `information` is the result of an `INFO` statement.
 fn listed<'a>(information: &'a Record, list: &str) -> impl Iterator<Item = &'a String> {
     let names = match convert::field(information, list) {
         Ok(Record::Object(names)) => Some(names),

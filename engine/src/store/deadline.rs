@@ -2,8 +2,8 @@
 //!
 //! The client of the database keeps queries while the connection is lost, and sends the queries when the connection is
 //! back. By then the sender has reported an unknown outcome, and other writers may have changed the same records. Each
-//! transaction therefore names the time of the store until which the transaction may begin. A transaction that begins
-//! later fails and writes nothing. Statements that write without `BEGIN` are sent as one transaction. Among the
+//! transaction therefore has a deadline, which is a time of the store's clock. A transaction that begins after its
+//! deadline fails and writes nothing. Statements that write without `BEGIN` are sent as one transaction. Among the
 //! statements that write, only those that define tables and databases have no deadline, because these statements change
 //! no existing data.
 
@@ -42,8 +42,9 @@ impl StoreTime {
         *self.received.lock() = None;
     }
 
-    /// Adds the check of a deadline, which is `timeout` from now, to statements. Returns the statements unchanged if
-    /// they do not begin a transaction, or if the time of the store is not known.
+    /// Adds a check to statements that begin a transaction. With the check, the transaction fails if it begins later
+    /// than `timeout` from now. Returns the statements unchanged if they do not begin a transaction, or if the time of
+    /// the store is not known.
     pub fn limit<'a>(
         &self,
         timeout: Duration,
@@ -64,9 +65,9 @@ impl StoreTime {
     }
 }
 
-/// Returns statements as one transaction, so that they can have a deadline. Returns `None` if the statements begin a
-/// transaction themselves. The results of the transaction begin with the result of `BEGIN`, and end with the result of
-/// `COMMIT`. A transaction runs no statement after `RETURN`, so only the last statement may be a `RETURN`.
+/// Returns statements as one transaction, so that they can have a deadline. Only the last statement may be a `RETURN`,
+/// because a transaction runs no statement after `RETURN`. Returns `None` if the statements begin a transaction
+/// themselves. The results of the transaction begin with the result of `BEGIN`, and end with the result of `COMMIT`.
 pub fn in_transaction(statements: &str) -> Option<String> {
     let statements = statements.trim().trim_end_matches(';');
     (!statements.starts_with(BEGIN)).then(|| [BEGIN, statements, "; COMMIT;"].concat())

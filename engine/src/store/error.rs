@@ -16,7 +16,7 @@ pub enum Error {
     /// Another process has the store open.
     #[error("the store cannot be opened: another process has it open")]
     Locked,
-    /// A record, a file or an object of the archive cannot be read.
+    /// A record of the database, a stored file, or an object in the archive of backups cannot be read.
     #[error("{} cannot be read: {reason}", record.as_deref().unwrap_or("a stored record"))]
     Corrupt {
         /// The name of the record in the message, such as `the key '0198'`. `None` if the record is not known.
@@ -52,8 +52,9 @@ impl Error {
         matches!(self, Error::Database(error) if error.is_connection())
     }
 
-    /// Returns the name of the failure's kind in metrics. Returns `None` for a conflict, a closing workspace, and a
-    /// failure that is counted for its batch.
+    /// Returns the kind of the failure as it is named in metrics, such as `disk`. Returns `None` for a conflict and a
+    /// closing workspace. Also returns `None` for [`Error::Batch`], because metrics count the failure of a batch only
+    /// once.
     pub fn kind(&self) -> Option<&'static str> {
         Some(match self {
             Error::Conflict | Error::Closing | Error::Batch(_) => return None,

@@ -20,8 +20,9 @@ const FAILURE_DURATION: Duration = Duration::from_secs(1);
 const REFUSAL_DURATION: Duration = Duration::from_secs(5);
 /// The maximum time for one write of the health-check record. A store whose write takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The size of the record in hashes of 64 characters each: 16 KiB. On a full disk, a file can still grow to the end of
-/// its last block. The record must be larger than a block, so that its write fails.
+/// The number of hashes in the health-check record. Each hash has 64 characters, so the record has 16 KiB. The record
+/// must be larger than a block of the disk. A smaller record may fit on a full disk, because a file can still grow to
+/// the end of its last block.
 const HASHES: u32 = 256;
 
 /// A health check that writes a record. Each write overwrites the same record.

@@ -45,7 +45,7 @@ impl KeyRange {
         KeyRange::from_ends(ends)
     }
 
-    /// Returns the ranges that the given ids separate. The ids must be sorted.
+    /// Splits all possible ids into ranges at the given ids, which must be sorted. Each given id begins a new range.
     pub fn from_ends(ends: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut from = None;
         let mut ranges: Vec<KeyRange> =

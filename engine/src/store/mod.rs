@@ -117,7 +117,8 @@ impl Store {
         Ok(Store { root, exclusive, probe, blobs, append_rights: Arc::default() })
     }
 
-    /// Returns the store with the bytes of files stored at `url` instead of in memory. See [`Blobs::open`].
+    /// Returns the store with another storage for files. This storage keeps the bytes of files at `url` instead of in
+    /// memory. See [`Blobs::open`].
     pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
         Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
     }
@@ -363,7 +364,7 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the values in the form in which the session binds them to the variables of statements.
+/// Converts pairs of a variable's name and its value to the type that the session accepts.
 fn variables<'v>(values: impl IntoIterator<Item = (&'v str, Record)>) -> Variables {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

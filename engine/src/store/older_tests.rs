@@ -1,5 +1,5 @@
-//! Tests that a workspace opens if it contains damaged records or records of older programs, and that the states match
-//! the events in the log.
+//! Tests with a workspace that contains damaged records or records of older programs. The workspace must open, and its
+//! states must match the events in its log.
 
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@ pub const STALE: &str = "stale head";
 /// The error text that statements throw if an event makes a file refer to an upload that is not in progress.
 pub const STALE_UPLOAD: &str = "stale upload";
 
-/// The delays between attempts that conflict with other writers: from 1 ms to 128 ms, each lengthened at random by up
-/// to its length, so that the delays of the writers differ.
+/// The delays between attempts that conflict with other writers. The delays grow from 1 ms to 128 ms. A random time is
+/// added to each delay, so that the delays of the writers differ. The added time is at most as long as the delay.
 const DELAYS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(1)).with_max_times(8).with_jitter();
 

@@ -46,12 +46,12 @@ pub enum StoreSession {
     Elsewhere(Surreal<Any>, Option<RemoteStore>),
 }
 
-/// The connections to a store on another machine, and the place of one session on a connection.
+/// The connections to a store on another machine. Also counts the session on its connection.
 #[derive(Clone)]
 pub struct RemoteStore {
     pub availability: Availability,
     connections: Arc<Connections>,
-    /// The place of the session on a connection. The number of clones of the place is the number of sessions on the
+    /// Counts the session on its connection: the number of clones of this value is the number of sessions on the
     /// connection.
     _place: Arc<SessionPlace>,
 }
@@ -188,8 +188,8 @@ impl StoreSession {
         }
     }
 
-    /// Discards the time of a remote store. Called if a transaction begins after its deadline while its sender still
-    /// waits, because the known time is then wrong.
+    /// Discards the known time of a remote store. Called if the sender of a transaction still waits when the
+    /// transaction begins after its deadline. In this case, the known time is wrong.
     pub fn forget_time(&self) {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.forget();

@@ -14,8 +14,8 @@ use crate::model::builtin::ARTICLE;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 
-/// The maximum number of published revisions of changed articles that are examined for one page. At this limit, the
-/// page ends early.
+/// The maximum number of changed articles whose published revisions are examined for one page. At this limit, the page
+/// ends early.
 const MAX_EXAMINED_REVISIONS: usize = 500;
 
 /// A filter for lists of articles.

@@ -1,7 +1,7 @@
 //! The context of a call: a caller in a workspace. Changes run as operations, each in a separate task.
 //!
 //! A caller changes the contents of a workspace only through an [`Operation`], and an `Operation` exists only inside
-//! its task. Therefore every such change is completed, even if its client disconnects.
+//! its task. Therefore every such change is completed, even if the client disconnects.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::named_locks::NamedLock;
 use crate::state::State;
 use crate::store::{self, Database};
 
-/// A caller inside a workspace. The handles that grant rights are built on this context, which only reads.
+/// A caller inside a workspace. This context only reads. The handles that grant rights are built on this context.
 #[derive(Clone)]
 pub struct CallContext {
     access: Arc<Access>,
@@ -87,8 +87,9 @@ impl CallContext {
         }
     }
 
-    /// Fails if the log has not reached a position. Without this check, a reader that follows the log from such a
-    /// position would wait without an error, for example after the log was restored from an older copy.
+    /// Fails if the log has not reached a position. Without this check, a reader that follows the log from a position
+    /// after the log's end would wait without an error. A reader can have such a position after the log was restored
+    /// from an older copy.
     pub(super) async fn check_position(&self, position: u64) -> Result<()> {
         let folded = &self.state().folded;
         if position > folded.position() {
@@ -241,7 +242,7 @@ impl Operation {
     }
 
     /// Appends events, which may be of managed types. `given_bytes` is the size of the data passed to the operation.
-    /// With `upload`, the event makes a file refer to this upload.
+    /// `upload` is the id of the upload that a file refers to after the append.
     pub(super) async fn append(
         &self,
         decide: Decide,

@@ -91,7 +91,7 @@ impl Reader {
         names.into_iter().flat_map(of_plugin).collect()
     }
 
-    /// Returns the ids of the events that created the tasks which the event caused.
+    /// Returns, for each task that the event caused, the id of the event that created the task.
     async fn task_event_ids(&self, event_id: &str) -> Vec<Arc<str>> {
         let mut ids = Vec::new();
         let visit = |task: &Arc<Aggregate>| {

@@ -1,5 +1,5 @@
-//! Lets operators list, rename and delete workspaces, list users, and get the ids of restores. Also returns the current
-//! record of a workspace.
+//! Lets operators list, rename and delete workspaces, and list users. Also returns the id of the restore that a request
+//! begins, and the current record of a workspace.
 
 use std::sync::Arc;
 

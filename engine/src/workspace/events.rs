@@ -23,8 +23,8 @@ use crate::store::workspace::log::EventRef;
 /// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
-    /// The types of events. An empty set means all types. A set keeps the lookup of each event fast, even if a client
-    /// names many types.
+    /// The types of events. An empty set means all types. The types are a set, so that an event's type is found fast
+    /// even if a client names many types.
     pub event_types: BTreeSet<String>,
     pub aggregate_type: Option<String>,
     /// The id of a project.
@@ -41,8 +41,8 @@ impl LogFilter {
             && self.actor.as_ref().is_none_or(|actor| **actor == *event.actor)
     }
 
-    /// Returns whether events of the stream of `event_ref` may match the filter. The type and the project of a stream
-    /// never change.
+    /// Returns whether the filter may accept events of the stream that `event_ref` names. Compares only the type and
+    /// the project of the stream, which never change.
     pub(super) fn admits_stream(&self, state: &State, event_ref: &EventRef) -> bool {
         if self.aggregate_type.is_none() && self.project_id.is_none() {
             return true;

@@ -2,9 +2,10 @@
 //! log. The items are the same as the items that are delivered live.
 //!
 //! `model/feed.rs` turns an event of a task, with the task before and after the event, into deliveries. Near the log's
-//! end the events come from memory (`state/feeds.rs`). Earlier events come from the `feed` records, which are stored by
-//! agent and position, together with the events. The cost of a read after an absence therefore depends on the items
-//! that the agent missed, not on the growth of the log.
+//! end the events come from memory (`state/feeds.rs`). Earlier events of an agent's feed are found through the `feed`
+//! records. The transaction that appends an event also writes the event's `feed` records, with the agent and the
+//! position as the key. The cost of a read after an absence therefore depends on the items that the agent missed, not
+//! on the growth of the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,8 +174,8 @@ impl Feed {
     }
 }
 
-/// Reads the next events after a position that may cause items, for one agent or for all agents. Also returns the
-/// position up to which these events are complete.
+/// Reads the next events that may cause items, for one agent or for all agents. Starts after the position `after` of
+/// the log. Also returns the position up to which the result contains all such events.
 async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<(Vec<Arc<Event>>, u64)> {
     let head = state.folded.position();
     if after >= head {

@@ -21,7 +21,8 @@ pub struct DeliverySelection {
     pub after: u64,
     /// The position up to which deliveries are selected.
     pub until: u64,
-    /// The earliest time at which a selected delivery was recorded, in milliseconds since the epoch.
+    /// Only deliveries of events that were recorded at or after this time are selected. The time is in milliseconds
+    /// since the epoch. `None` means any time.
     pub since: Option<i64>,
     /// The maximum number of deliveries. If more deliveries match, the newest are selected.
     pub most: usize,
@@ -72,8 +73,9 @@ impl Listener {
 }
 
 /// Returns the position before the last [`PART`] events of the feed up to `end`. If fewer events are between `after`
-/// and `end`, returns `after`. If the feed entries begin between `after` and `end`, the position at which the entries
-/// begin takes the place of `after`.
+/// and `end`, returns `after`. The store has feed entries only for events after the position `feed_begin` of the state.
+/// If `feed_begin` is between `after` and `end`, `feed_begin` takes the place of `after`. If `feed_begin` is at or
+/// after `end`, returns `after`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
     // The store contains no feed entries for events that an older version of the program appended.
     if end <= state.feed_begin {

@@ -21,7 +21,8 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 const FIRST_SPAN_MS: i64 = 1_000;
 /// The maximum length of a span of creation times, in milliseconds.
 const MAX_SPAN_MS: i64 = 60_000;
-/// The approximate number of batches in each span after the first. The length of a span is chosen accordingly.
+/// The number of batches that each span after the first should contain. The length of a span is chosen accordingly. A
+/// batch consists of responses that were stored together.
 const BATCHES_AT_ONCE: i64 = 256;
 /// The number of spans after which the progress of the removal is stored.
 const SPANS_PER_CHECKPOINT: usize = 1_000;
@@ -138,8 +139,8 @@ pub async fn keep_forgetting(state: Arc<State>, db: Database) {
     }
 }
 
-/// Removes old responses, starting where the last removal ended. The store always reads a whole span, so each span is
-/// sized to contain about [`BATCHES_AT_ONCE`] batches. Each response is therefore read only once.
+/// Removes old responses, starting where the last removal ended. The store reads all batches of a span in one query. To
+/// limit the size of the query, each span is sized to contain about [`BATCHES_AT_ONCE`] batches.
 async fn forget_old(state: &State, db: &Database) -> store::Result<()> {
     let cutoff = state.clock.now_ms() - KEPT_MS;
     // If the clock was set back, starts at the earlier cutoff.

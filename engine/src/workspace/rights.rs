@@ -15,13 +15,14 @@ use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
 /// right.
 pub trait Right: Handle + Sized {
-    /// The scopes that grant the right. The caller must hold at least one of the scopes.
+    /// The scopes that grant the right. The caller must hold at least one of the scopes. If `NEEDS_ALL` is set, the
+    /// caller must hold all of the scopes.
     const ONE_OF: &[Scope];
     /// Whether the caller must hold all scopes of `ONE_OF`.
     const NEEDS_ALL: bool = false;
     /// The lowest role that the caller may have.
     const LEAST: Role = Role::Viewer;
-    /// Whether this is the right to manage the installation, which a lapsed plan does not block.
+    /// Whether this is the right to manage the installation. A lapsed plan does not block this right.
     const IS_OPERATOR: bool = false;
     /// Whether a key that is bound to agents may have the right.
     const IS_FOR_AGENTS: bool = false;
@@ -86,8 +87,8 @@ rights! {
     /// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that
     /// it has changed, because this right does not include reading other records.
     Writer: &[Scope::ApiWrite], LEAST: Role = Role::Editor;
-    /// The right to work on tasks for agents. Needs `api:write`. A key that is bound to agents can change tasks only
-    /// with this right, and only for its agents.
+    /// The right to work on the tasks of agents. Needs `api:write`. A key that is bound to agents can change tasks only
+    /// with this right, and can change only the tasks of its agents.
     AgentWriter: &[Scope::ApiWrite], LEAST: Role = Role::Editor, IS_FOR_AGENTS: bool = true;
     /// The right to read the caller's own profile. Needs `profile:read` or `api:read`.
     ProfileReader: &[Scope::ProfileRead, Scope::ApiRead], IS_FOR_AGENTS: bool = true;

@@ -38,7 +38,7 @@ pub struct Runtime {
     timers: tokio::sync::Mutex<Option<Timers>>,
     pub worker_slot: Arc<WorkerSlot>,
     pub operations: Operations,
-    /// Locks by idempotency key for requests whose responses are stored.
+    /// The locks for requests whose responses are stored, by idempotency key.
     pub turns: Arc<NamedLocks>,
     pub renewals: Arc<Renewals>,
     forgetting: Background,
@@ -86,9 +86,10 @@ impl Runtime {
         })
     }
 
-    /// Waits a short time for running operations and for the consumer to catch up with the log, and stops all tasks
-    /// except the appender. Also writes the presence of agents and renewed leases, and releases the leadership of the
-    /// workspace. `is_needed` is whether another server must continue to run the plugins and timers of the workspace.
+    /// Waits a short time for running operations to end, then a short time for the consumer to catch up with the log.
+    /// Stops all tasks except the appender, writes the presence of agents and renewed leases, and releases the
+    /// leadership of the workspace. `is_needed` states whether another server must continue to run the plugins and
+    /// timers of the workspace.
     pub async fn stop(&self, is_needed: bool) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "closing a workspace while operations are still running");

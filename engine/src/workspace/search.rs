@@ -19,8 +19,8 @@ pub const DEFAULT_LIMIT: u64 = 10;
 pub const MAX_LIMIT: u64 = 100;
 /// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// The types that a search includes only if the request names them. The title of a task often repeats the label of the
-/// aggregate that the task is about.
+/// The types that a search includes only if the request names them. A search leaves out tasks by default, because the
+/// title of a task often repeats the label of the aggregate that the task is about.
 const WITHOUT_TYPES: &[&str] = &["task"];
 
 /// The kind of a match by vector similarity.
@@ -78,9 +78,9 @@ pub struct Hit {
 }
 
 impl Reader {
-    /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
-    /// first, then by id. If only text is searched, aggregates whose labels equal the query come before other
-    /// aggregates with the same score.
+    /// Returns the aggregates that match a query, best first. Aggregates with the same score are ordered by the last
+    /// change, newest first, then by id. Exception: if only text is searched, aggregates whose labels equal the query
+    /// come first among the aggregates with the same score.
     pub async fn search(&self, search: SearchRequest) -> Result<SearchOutput> {
         let began = self.context.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;

@@ -53,8 +53,8 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// Returns an argument with the exact numbers of the sent text, because the protocol's library has parsed the
-    /// numbers as doubles.
+    /// Returns an argument with the numbers exactly as in the sent text. The numbers of `argument` may be rounded,
+    /// because the protocol's library parses numbers other than 64-bit integers as doubles.
     pub fn exact(&self, name: &str, argument: Object) -> Object {
         let Some(sent) = &self.sent else { return argument };
         in_place(|| {

@@ -127,9 +127,8 @@ impl ScriptNames<'_> {
     }
 }
 
-/// Returns the settings that the statements of a hook read although the manifest does not declare them, except for
-/// reads with the operator `??`. Returns no settings if the statements assign to the settings parameter or declare a
-/// variable with its name.
+/// Returns the settings that a hook reads but the manifest does not declare. Ignores reads with the operator `??`.
+/// Returns no settings if the hook assigns to the settings parameter or declares a variable with the parameter's name.
 pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =

@@ -1,9 +1,9 @@
-//! Replaces the functions of the language whose cost can become huge in one call. The replacements check the size
-//! first, and the replacement of `sleep` always fails.
+//! Replaces the built-in functions of which a single call can become very expensive. The replacement of `sleep` always
+//! fails. The other replacements check the size of the data first.
 //!
-//! rhai checks the size of a result only after the function has created it, and does not count the values that
-//! `map[key] = value` adds. A text that is stored once but referred to ten thousand times would therefore be formatted
-//! ten thousand times.
+//! rhai checks the size of a result only after the function has created the result, and does not count the values that
+//! `map[key] = value` adds. Without the replacements, a text that is stored once but referred to ten thousand times
+//! would be formatted ten thousand times.
 
 use std::cmp::Ordering;
 
@@ -46,8 +46,8 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("sleep", |_: FLOAT| -> Result<(), Refused> { Err(no_clock()) });
 }
 
-/// Formats a map or an array as text. Returns a placeholder instead of an error, because rhai would handle an error by
-/// formatting the value without a limit.
+/// Returns the text of a map or an array. Returns a placeholder if `json` is an error or too long. Never returns an
+/// error, because rhai would handle an error by formatting the value without a limit.
 fn display_text(context: &NativeCallContext, json: Result<ImmutableString, Refused>) -> ImmutableString {
     let short = json.ok().filter(|text| text.len() <= context.engine().max_string_size());
     short.unwrap_or_else(|| "(too large, or not data)".into())

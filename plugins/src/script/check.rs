@@ -19,7 +19,7 @@ const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata
 /// The functions that are built into the parser, each with its number of arguments.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
-/// The functions that take a closure and do not keep the closure.
+/// The functions that take a closure and do not store the closure.
 const TAKE_CLOSURES: [&str; 18] = [
     "filter",
     "map",
@@ -110,8 +110,8 @@ impl ScriptText<'_> {
         Ok(())
     }
 
-    /// Rejects a hook that reads a setting that the manifest does not declare, except for reads with the operator `??`.
-    /// The undeclared setting is always absent.
+    /// Rejects a hook that reads a setting that the manifest does not declare, because such a setting is always absent.
+    /// Reads with the operator `??` are allowed.
     fn settings(&self, names: &ScriptNames<'_>) -> Result<(), LoadError> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };
         let undeclared = || format!("declare the setting in {} under [settings]", crate::folder::MANIFEST);
@@ -217,7 +217,7 @@ impl ScriptText<'_> {
     }
 
     /// Checks a closure that captures variables. Such a closure must be passed directly to a function that does not
-    /// keep the closure. If scripts could keep closures in variables that other closures capture, closures could nest
+    /// store the closure. If scripts could store closures in variables that other closures capture, closures could nest
     /// without limit.
     fn closure(&self, known: &CallableFunctions, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
         // The closure's statement is in a block, and this block is an argument of the call.
@@ -240,8 +240,7 @@ impl ScriptText<'_> {
     }
 }
 
-/// Returns whether a call, the last node of a path, is the call that the parser creates for a closure with captured
-/// variables.
+/// Returns whether the parser created `call` for a closure with captured variables. `call` is the last node of `path`.
 fn is_capture(call: &FnCallExpr, path: &[ASTNode<'_>]) -> bool {
     let shares = |node: &ASTNode<'_>| match node {
         ASTNode::Expr(Expr::Stmt(block)) => matches!(block.statements().first(), Some(Stmt::Share(_))),

@@ -69,7 +69,7 @@ pub(super) enum StopReason {
     Memory,
 }
 
-/// Records the number of operations and returns a value if the call must stop. The interpreter calls this function for
+/// Records the number of operations. Returns a value if the call must stop. The interpreter calls this function for
 /// every operation.
 pub(super) fn progress(operations: u64) -> Option<Dynamic> {
     OPERATIONS.set(operations);

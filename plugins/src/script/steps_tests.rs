@@ -39,12 +39,12 @@ const PARTS: [&str; 20] = [
     "<a href='b'> ",
 ];
 
-/// The hooks of the shipped scripts that read bodies.
+/// Pairs of the name of a shipped plugin and the name of one of its hooks that read bodies.
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 
-/// Calls a hook with a body, in a case that expects an error. Returns the number of steps, and the case's failure
-/// message, which contains the result of the hook.
+/// Calls a hook with a body. Returns the number of steps and the failure message of a test case. The case expects an
+/// error that the hook does not return, so the message contains the result of the hook.
 fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
     let related: Vec<_> =
         (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();

@@ -1,5 +1,5 @@
-//! Tests that a model in a folder computes vectors: the tiny model of the fixture, and the real model in the folder
-//! that `FOLDWORK_TEST_MODEL` names, if any.
+//! Tests that a model in a folder computes vectors. The tests use the tiny model of the fixture. If
+//! `FOLDWORK_TEST_MODEL` names a folder, a test also uses the real model in this folder.
 
 mod fixture;
 

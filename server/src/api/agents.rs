@@ -95,7 +95,7 @@ shown! {
     agent_id: Text = agent.id.text().into(),
     name: Text = AgentProfile::from(&*agent).name.into(),
     pending: u64 = workload.pending,
-    /// The number of open tasks that are unread. A task of any open status counts.
+    /// The number of unread tasks. Tasks of every open status count, not only pending tasks.
     unread: u64 = workload.unread,
     in_progress: u64 = workload.in_progress,
     review: u64 = workload.review,
@@ -186,9 +186,9 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// The name must be unique in the workspace (409 `name_taken`). After the registration, the agent gets a task for
-    /// each new aggregate (`<type>.created`) of a type with one of the agent's traits, even if the agent is offline.
-    /// For the trait `publishable`, the event is `<type>.published` instead. An agent gets one task per event, and a
+    /// The name must be unique in the workspace (409 `name_taken`). If a type has one of the agent's traits, the agent
+    /// gets a task for each later event `<type>.created`, even if the agent is offline. For the trait `publishable`,
+    /// the agent gets a task for each event `<type>.published` instead. An agent gets one task per event, and a
     /// disabled agent gets no tasks. The plugin `trait_router` assigns these tasks; other plugins may assign tasks
     /// differently.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
@@ -249,10 +249,10 @@ impl Api {
         Ok(JsonResponse::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only the status and `reassign_to` can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
     ///
-    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. Its claims end.
-    /// Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
+    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. The claims of the
+    /// agent end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,

@@ -1,5 +1,5 @@
-//! `/aggregates/query`, which runs pipelines, and `/aggregates`: the folded states of aggregates of any type, and their
-//! deletion.
+//! `/aggregates/query`, which runs pipelines, and `/aggregates`, which returns the folded states of aggregates of any
+//! type, and deletes aggregates.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::value::Value;
@@ -30,20 +30,21 @@ pub struct Api;
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
-    /// The stages, each an object with one operator key.
+    /// The stages. Each stage is an object with one key, the stage's operator.
     #[serde(default)]
     pipeline: Stages,
-    /// Whether the response includes a report on the execution: the data that was read, the parts of the pipeline that
-    /// were pushed down to the source of the rows, and the remaining stages, with rows and time per stage.
+    /// Whether the response includes a report on the execution. The report contains the data that was read, the parts
+    /// of the pipeline that were applied while reading, and the remaining stages. For each stage, the report contains
+    /// the number of rows and the time.
     explain: Option<bool>,
     /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,
     /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response contains all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
-    /// The maximum number of rows of each stage, 1 to 20, that the response contains in `stages`. The server counts the
-    /// rows of every stage, so a request with a preview may take longer than a request without a preview. Cannot be
-    /// combined with `dry_run` or `cursor`.
+    /// The maximum number of rows per stage in the response's `stages`, 1 to 20. The server counts the rows of every
+    /// stage, so a request with a preview may take longer than a request without a preview. Cannot be combined with
+    /// `dry_run` or `cursor`.
     #[oai(validator(minimum(value = "1"), maximum(value = "20")))]
     preview: Option<u64>,
     /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
@@ -166,10 +167,11 @@ impl Api {
     ///
     /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are
     /// documented with examples; `GET /pipelines/operators` lists them. Values that JSON cannot distinguish are written
-    /// as Extended JSON: a date as `{"$date": "2026-01-31T00:00:00Z"}`, or with milliseconds since 1970 instead of the
-    /// text; a number as `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or
-    /// `{"$numberDecimal": "1.5"}`, which is exact; an id as `{"$oid": "5ab9cbfa31c2ab715d42129e"}`; and a regular
-    /// expression as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
+    /// as Extended JSON. A date is `{"$date": "2026-01-31T00:00:00Z"}` or, in milliseconds since 1970,
+    /// `{"$date": 1769817600000}`. A number is `{"$numberInt": "1"}`, `{"$numberLong": "1"}`,
+    /// `{"$numberDouble": "NaN"}` or the exact `{"$numberDecimal": "1.5"}`. An id is
+    /// `{"$oid": "5ab9cbfa31c2ab715d42129e"}`. A regular expression is
+    /// `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<JsonResponse<QueryResult>> {
         let mut query = PipelineQuery::new(body.pipeline.0.clone());

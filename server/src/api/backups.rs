@@ -146,9 +146,9 @@ impl Api {
 
     /// Lists the newest restores of the installation, newest first.
     ///
-    /// The list contains at most 100 restores. Any server of the store may have begun these restores. A server without
-    /// a backup responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do this
-    /// (`operator_required`).
+    /// The list contains at most 100 restores, including the restores that other servers of the store began. A server
+    /// without a backup responds with 409 `backup_disabled`. Only owners of the installation's first workspace can do
+    /// this (`operator_required`).
     #[oai(path = "/system/restores", method = "get", operation_id = "list_restores")]
     async fn list_restores(
         &self,

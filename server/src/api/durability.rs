@@ -1,4 +1,5 @@
-//! The header `Foldwork-Durability` of appends, which delays a response until the events are in the archive of backups.
+//! The header `Foldwork-Durability` of append requests. With the value `archived`, the server delays the response until
+//! the events are in the archive of backups.
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ struct AppendRequest {
     new: Vec<NewEvent>,
     /// Whether the request contains a list with exactly one event.
     list_of_one: bool,
-    /// The idempotency key. The fingerprint of the request includes `operation` and the request's body, `text`.
+    /// The idempotency key. The fingerprint of the request includes `operation` and the request's body (`text`).
     key: Option<String>,
     operation: String,
     text: Vec<u8>,

@@ -1,7 +1,8 @@
-//! Live streams of events: server-sent events whose ids are positions, resumed with `Last-Event-ID`.
+//! Live streams of server-sent events. The ids of the events are positions. A client resumes a stream with
+//! `Last-Event-ID`.
 //!
-//! The log's last events are served from memory as serialized text: the first reader of an event serializes it
-//! (`Event::sent`), the other readers copy the text, and a page is sent in few writes.
+//! The log's last events are served from memory as serialized text. The first reader of an event serializes the event
+//! (`Event::sent`), and the other readers copy the text. A page is sent in few writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +75,8 @@ pub enum Start {
 }
 
 impl Start {
-    /// Returns the start of a stream of the log's events after a position, which must not be after the log's end.
+    /// Returns the start of a stream of the log. The stream begins after the position `after`. Fails if this position
+    /// is after the log's end.
     pub async fn of_log(reader: &Reader, after: Option<u64>, filter: LogFilter) -> Result<Start, Error> {
         let after = after.unwrap_or(0);
         // Checks the position first, because the response cannot become an error after the stream has begun.
@@ -121,9 +123,9 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     weight(CONTENT_TYPE).is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
 }
 
-/// Returns the events as a streaming response. The stream holds its permit, and has at most one page of `page_bytes`
-/// bytes in memory. The stream ends when the client disconnects, when the client's access ends, when the server shuts
-/// down, or when the events cannot be read.
+/// Returns the events as a streaming response. The stream keeps `permit` until the stream ends. At most one page of the
+/// stream is in memory, and `page_bytes` limits the size of a page. The stream ends when the client disconnects, when
+/// the client's access ends, when the server shuts down, or when the events cannot be read.
 pub fn stream_of<T: Type>(reader: Reader, start: Start, permit: StreamPermit, live: LiveContext) -> LogResponse<T> {
     let limit = EventLimit { events: PAGE, bytes: live.page_bytes };
     let grant = reader.grant();
@@ -159,9 +161,9 @@ pub fn stream_of_feed<T: Type>(
     sent_until(chunks.boxed(), listener.grant(), live.shutdown)
 }
 
-/// Removes the agent's deletion and all later items from a page of the feed of a deleted agent. Returns whether the
-/// stream ends after this page: the page contained the deletion, or is empty. A page may be empty because the agent was
-/// deleted before the feed began.
+/// Removes the deletion of the agent, and all later items, from a page of a deleted agent's feed. Returns whether the
+/// stream ends after this page. The stream ends if the page contained the deletion, or if the page is empty. A page may
+/// be empty because the agent was deleted before the feed began.
 fn ends(items: &mut Vec<Item>) -> bool {
     let deletion = items.iter().position(|item| matches!(item, Item::AgentDeleted(_)));
     items.truncate(deletion.unwrap_or(items.len()));

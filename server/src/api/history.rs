@@ -40,7 +40,7 @@ shown! {
     to: String = format_date(counted.to),
     /// The time by which events are counted.
     by: OneOf<EventClocks> = by.name().into(),
-    /// The length of a bucket in milliseconds. The last bucket may end after `to`, but counts no later event.
+    /// The length of a bucket in milliseconds. The last bucket may end after `to`, but counts no event after `to`.
     bucket_ms: u64 = counted.bucket_ms.unsigned_abs(),
     /// The number of events in all buckets.
     total: u64 = counted.counts.iter().sum(),
@@ -70,9 +70,9 @@ shown! {
     #[serde(skip_serializing_if = "Option::is_none")]
     caused_by: Option<ConsequenceBody> =
         found.by.as_ref().map(|event| ConsequenceBody::from((event, found.plugin.as_ref()))),
-    /// The events that this event caused, in the order of the log, at most 200: events that plugins derived from this
-    /// event, tasks that plugins assigned because of this event, results of scripted agents, and the effects of an
-    /// approval.
+    /// The events that this event caused, at most 200, in the order of the log. The list contains events that plugins
+    /// derived from this event, tasks that plugins assigned because of this event, results of scripted agents, and the
+    /// effects of an approval.
     caused: Vec<ConsequenceBody> =
         found.events.iter().map(|(event, plugin)| ConsequenceBody::from((event, plugin.as_ref()))).collect(),
     /// Whether the event has more consequences than `caused` contains, or more edges than `edges` contains.
@@ -101,8 +101,8 @@ impl Api {
     /// With `by=recorded`, the default, an event counts at the time of its append. In this case and without a filter,
     /// the server searches the log only for the first event of each bucket, and does not read the other events. With
     /// `by=occurred`, an event counts at the time that the client gave, for example in an import. All counts are exact.
-    /// If a count exceeds the time limit of a query, the response is the error for a query that exceeds this limit.
-    /// With `by=recorded`, a shorter range from `from` to `to` needs less time.
+    /// If the request takes longer than a query may take, the response is 400 `query_timeout`. With `by=recorded`, a
+    /// shorter range from `from` to `to` needs less time.
     #[oai(path = "/events/histogram", method = "get", operation_id = "count_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn count_events(

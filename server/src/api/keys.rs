@@ -48,7 +48,7 @@ struct CreateKey {
     /// The expiry time, RFC 3339. A key without an expiry time does not expire.
     expires_at: Option<String>,
     /// Whether the key is valid for every workspace of its user instead of this workspace only. Only an owner with
-    /// every scope can create such a key, with a token or with a key that itself has `all_workspaces`.
+    /// every scope can create such a key. The request needs a token, or a key that itself has `all_workspaces`.
     all_workspaces: Option<bool>,
     /// The agents for which the key acts, at most 100. Such a key can read, work on the tasks of these agents, and
     /// report their presence. Any other change and any decision about a task is rejected (`agent_key`).
@@ -247,8 +247,8 @@ impl Api {
 
     /// Exchanges a sign-in code for a new key. The request needs no other credential. Each code works once.
     ///
-    /// A user who is signed in elsewhere creates the code and enters the code in the program that needs a key, instead
-    /// of copying a key.
+    /// A signed-in user creates the code on another device or in another program. The user then enters the code in the
+    /// program that needs a key, so that no key has to be copied.
     #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
     async fn exchange_sign_in_code(
         &self,
@@ -278,10 +278,10 @@ impl Api {
     ///
     /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
     /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
-    /// successor depends on the same keys as the replaced key, with one exception: if the caller's key is another key,
-    /// and neither of the two keys depends on the other, the successor depends on the caller's key. A caller can rotate
-    /// only the keys of its own user (`other_user`), and only keys that the caller can revoke. An expired key cannot be
-    /// rotated (`key_expired`).
+    /// successor depends on the same keys as the replaced key, with one exception: if the caller's key is not the
+    /// replaced key, and neither of these two keys depends on the other, the successor depends on the caller's key. A
+    /// caller can rotate only the keys of its own user (`other_user`), and only keys that the caller can revoke. An
+    /// expired key cannot be rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,

@@ -89,8 +89,8 @@ struct InviteMember {
 #[serde(deny_unknown_fields)]
 struct ChangeMember {
     role: OneOf<Roles>,
-    /// Whether the member becomes the owner of the workspace (`owner_id`). The plan of the owner limits the workspace.
-    /// Requires the role `owner`. The former owner keeps the role `owner`.
+    /// Whether the member becomes the owner of the workspace (`owner_id`). The value `true` is allowed only if `role`
+    /// is `owner`. The former owner keeps the role `owner`. The plan of the owner limits the workspace.
     workspace_owner: Option<bool>,
 }
 

@@ -74,8 +74,8 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(replayed)))
     }
 
-    /// Lists parked steps in groups, the largest group first. The steps of a group have the same plugin, hook, kind of
-    /// failure and line.
+    /// Lists parked steps in groups, the largest group first. The steps of a group failed in the same hook of the same
+    /// plugin, with the same kind of failure at the same line.
     ///
     /// `POST /parked/replay` and `POST /parked/delete` accept a group together with `expected`, the number of its
     /// steps.
@@ -94,7 +94,8 @@ impl Api {
     /// steps with the given ids.
     ///
     /// The plugin's facts from the events of these steps stay missing until the plugin is replayed over the log. A
-    /// request without `ids` requires `expected`, the number of the steps (409 `count_mismatch` with `count`).
+    /// request without `ids` requires `expected`, the number of the steps. If the request selects a different number of
+    /// steps, the request is rejected (409 `count_mismatch` with `count`).
     #[oai(path = "/parked/delete", method = "post", operation_id = "delete_parked")]
     async fn delete_parked(&self, access: ApiWrite, body: Body<DeleteParked>) -> ApiResult<JsonResponse<DeletedSteps>> {
         let deleted = access.0.delete_selected(body.selection()?).await?;
@@ -103,7 +104,7 @@ impl Api {
 
     /// Deletes a parked step without running it again.
     ///
-    /// The plugin's facts from this event stay missing until the plugin is replayed over the log.
+    /// The plugin's facts from the step's event stay missing until the plugin is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
     async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<StepDeletionResponse> {
         access.0.delete_parked(&step_id).await?;

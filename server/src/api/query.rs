@@ -1,6 +1,6 @@
-//! Rejects parts of a request that its operation does not support, for every operation of the OpenAPI document: query
-//! parameters, a body and conditions on a version. Otherwise the server would ignore a misspelled filter and return
-//! unfiltered data, or would make a change although the condition of the change is not met.
+//! Rejects requests with query parameters, a body or version conditions that the operation does not support. Applies to
+//! every operation of the OpenAPI document. Otherwise the server would ignore a misspelled filter and return unfiltered
+//! data, or would make a change although the condition of the change is not met.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl RouteOperation {
 }
 
 impl RouteOperation {
-    /// Fails if a change has a condition that the operation does not check.
+    /// Fails if a request that can change data has a version condition that the operation does not check.
     fn check_conditions(&self, request: &Request) -> Result<(), Error> {
         if request.method().is_safe() {
             return Ok(());
@@ -170,8 +170,8 @@ fn has_condition(operation: &Json) -> bool {
     parameters.any(|parameter| parameter["in"] == "header" && parameter["name"].as_str().is_some_and(is_if_match))
 }
 
-/// Calls the operation. Fails if the operation does not support all query parameters, the conditions and the body of
-/// the request. If the operation needs a token, the operation's guard returns the error.
+/// Calls the operation. Fails if the request has a query parameter, a condition or a body that the operation does not
+/// support. If the operation needs a token, the operation's guard returns this error.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

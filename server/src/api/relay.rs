@@ -69,8 +69,8 @@ struct HeartbeatBody {
     agent_ids: Vec<String>,
     /// The claims of the worker, at most 1000. Other claims of the agents are not renewed.
     claims: Option<Vec<NamedClaim>>,
-    /// The name of the worker, as in its claims. Only the claims of this worker are renewed. Without `claims` and
-    /// `instance`, the claims that the caller's key made without an instance are renewed.
+    /// The name that the worker sent as `instance` when it claimed tasks. Only the claims of this worker are renewed.
+    /// Without `claims` and `instance`, the claims that the caller's key made without an instance are renewed.
     instance: Option<String>,
 }
 
@@ -79,7 +79,7 @@ struct HeartbeatBody {
 #[serde(deny_unknown_fields)]
 struct NamedClaim {
     task_id: String,
-    /// The number of the claim, as in the response to the claim.
+    /// The number of the claim. The response to the request that claimed the task contains this number in `lease`.
     claim: u64,
 }
 

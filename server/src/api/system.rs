@@ -40,7 +40,7 @@ shown! {
     server_id: Option<String> = status.leader.server.map(|id| id.to_string()),
     /// Whether the server that responds to this request is the leader.
     is_here: bool = status.is_here,
-    /// A number that increases when another server takes over.
+    /// A number that increases when another server becomes the leader.
     epoch: u64 = status.leader.epoch,
     /// The number of milliseconds since the responding server last read the progress of the other servers.
     pulse_age_ms: u64 = u64::try_from(status.beat_age.as_millis()).unwrap_or(u64::MAX),

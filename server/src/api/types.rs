@@ -33,7 +33,7 @@ shown! {
     r#type: OneOf<FieldTypes> = field.field_type.name().into(),
     #[serde(skip_serializing_if = "Option::is_none")]
     required: Option<bool> = Some(field.required),
-    /// The default value, which may have any type or be null. The schema has no type, so that null is allowed.
+    /// The default value: any JSON value, including null. Therefore the schema of this property has no type.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<AnyValue> = field.default.clone().map(AnyValue),
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +164,8 @@ shown! {
     managed: bool = definition.managed,
     /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
     searched: Vec<SearchedField> = searched.collect(),
-    /// The schemas of the event types: the declared fields, and the fields that occur in the log with their types.
+    /// The schemas of the event types. Each schema contains the declared fields of the event type, and the fields that
+    /// occur in the log together with the types of their values.
     event_schemas: Vec<EventSchema> = event_schemas.collect(),
 }
 

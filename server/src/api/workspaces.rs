@@ -95,14 +95,14 @@ impl Api {
         Ok(JsonResponse::new(&WorkspaceBody::from(&workspace)))
     }
 
-    /// Deletes a workspace after a grace period, which the response states as `delete_at`.
+    /// Deletes a workspace after a grace period.
     ///
-    /// The setting `[workspaces] deletion_grace` is the length of the period. Until the period ends, the workspace can
-    /// be used without restrictions, the mailbox of its owners contains a task about the deletion, and `POST
-    /// /workspaces/{id}/restore` cancels the deletion. When the period ends, the events, files, keys, memberships and
-    /// invitations of the workspace are deleted. Its users remain. Repeating the request does not prolong the period.
-    /// The first workspace cannot be deleted (409 `first_workspace`). Only owners of the first workspace can delete
-    /// other workspaces (`operator_required`).
+    /// The setting `[workspaces] deletion_grace` is the length of the period, and the response contains the end of the
+    /// period in `delete_at`. Until the period ends, the workspace can be used without restrictions, the mailbox of its
+    /// owners contains a task about the deletion, and `POST /workspaces/{id}/restore` cancels the deletion. When the
+    /// period ends, the events, files, keys, memberships and invitations of the workspace are deleted. The users of the
+    /// workspace remain. Repeating the request does not prolong the period. The first workspace cannot be deleted (409
+    /// `first_workspace`). Only owners of the first workspace can delete other workspaces (`operator_required`).
     #[oai(path = "/workspaces/:workspace_id", method = "delete", operation_id = "delete_workspace")]
     async fn delete_workspace(
         &self,

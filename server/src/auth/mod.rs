@@ -2,8 +2,8 @@
 //! through which the handler calls the engine.
 //!
 //! The OpenAPI document derives an operation's requirements from the name of the guard's scheme. The name is a list of
-//! scopes separated by `|`, of which a caller needs one, or `all` for every scope. The minimum role follows after `@`.
-//! The name `session` requires a token of an identity provider and no scope.
+//! scopes separated by `|`, and a caller needs one of these scopes. The name `all` requires every scope. The minimum
+//! role follows after `@`. The name `session` requires a token of an identity provider and no scope.
 //!
 //! A guard exists only for a caller with the required rights, and holds a handle for exactly these rights. Code with a
 //! guard needs no further checks and cannot exceed the caller's rights.
@@ -43,8 +43,8 @@ pub struct ApiRead(pub Reader);
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
-/// The guard of operations of agents on tasks. Requires `api:write` and at least the role `editor`. A key that is bound
-/// to agents acts only for these agents.
+/// The guard of write operations that agents can call, such as operations on tasks. Requires `api:write` and at least
+/// the role `editor`. A key that is bound to agents acts only for these agents.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<AgentWriter>")]
 pub struct AgentWrite(pub AgentWriter);
@@ -70,7 +70,7 @@ pub struct ProfileRead(pub ProfileReader);
 pub struct OwnerWrite(pub Owner);
 
 /// The guard of operations on the installation. Requires every scope and the role `owner` in the installation's first
-/// workspace. The owner's plan may have lapsed.
+/// workspace. An owner whose plan has lapsed keeps these rights.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Administrator>")]
 pub struct OperatorWrite(pub Administrator);

@@ -16,7 +16,7 @@ const CLOSING: &str = r#"],"rename_slugs":true}"#;
 pub struct RequestBatch {
     /// The body of the request.
     pub body: String,
-    /// The number of each event's line in the source, from 1, in the order of the events.
+    /// The line numbers of the events in the source, in the order of the events. The first line has the number 1.
     pub lines: Vec<u64>,
     /// The distinct projects that the events name.
     pub projects: Vec<String>,

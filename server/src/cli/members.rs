@@ -27,7 +27,8 @@ pub enum Action {
         id: String,
         /// The role: owner, editor or viewer.
         role: String,
-        /// Makes the member the owner of the workspace. The owner's plan limits the workspace. The role must be owner.
+        /// Makes the member the owner of the workspace. Requires owner as the new role. The owner's plan limits the
+        /// workspace.
         #[arg(long)]
         workspace_owner: bool,
     },

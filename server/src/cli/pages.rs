@@ -37,8 +37,8 @@ pub async fn rows<T: DeserializeOwned>(
     Ok(rows)
 }
 
-/// Passes each page of the list at `path` to `take`. Then requests the page at the cursor that `take` returns, or stops
-/// if `take` returns `None` or the cursor of the same page. `query` and `note` are as in [`rows`].
+/// Passes each page of the list at `path` to `take`, which returns the cursor of the next page. Stops if `take` returns
+/// `None` or the cursor of the same page. `query` and `note` are as in [`rows`].
 pub async fn each<P: DeserializeOwned, E: From<CallError>>(
     client: &Client,
     path: &[&str],

@@ -127,8 +127,9 @@ fn row(config: &Config, about: &PluginDescription) -> [Value; 6] {
     ]
 }
 
-/// Returns the selected scripted plugins: the plugin in `folder`, the plugins in the folders within `folder`, or
-/// without `folder` all scripted plugins that the configuration can enable.
+/// Returns the selected scripted plugins. If `folder` is the folder of a plugin, returns this plugin. Otherwise,
+/// returns the plugins in the folders within `folder`. If `folder` is `None`, returns all scripted plugins that the
+/// configuration can enable.
 fn folders(
     config: &Config,
     folder: Option<&Path>,

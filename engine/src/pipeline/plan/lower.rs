@@ -63,7 +63,8 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
     Program { input, source, steps: steps(plan.nodes, source, lowering), vectorized }
 }
 
-/// Returns the owner of the rows of a source. Rows of events are built for the query, so the pipeline owns them.
+/// Returns the owner of the rows of a source. The pipeline owns the rows of events, because these rows are built for
+/// the query.
 fn source_owner(input: &RowSource, lowering: &PlanLowering) -> RowOwner {
     let scan = match input {
         RowSource::Scan(scan) => lowering.scans.get(*scan),
@@ -83,7 +84,8 @@ fn scan(scan: Scan, lowering: &mut PlanLowering) -> RowSource {
     RowSource::Scan(lowering.scans.len() - 1)
 }
 
-/// Splits filters over events into the streams that they select and the conditions on single events.
+/// Splits filters over events. Returns the streams that the filters select, and the conditions that must be evaluated
+/// for each event.
 fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     let mut streams = StreamFilter::default();
     let (mut of_stream, mut reads_events) = (Vec::new(), false);
@@ -103,11 +105,12 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     (streams, filter)
 }
 
-/// Returns the conjunction of the conjuncts that `take` does not accept, or `None` if `take` accepts all of them.
-/// Passes the conjuncts to `take` in the order in which they are evaluated, and keeps this order.
+/// Passes the conjuncts to `take` in the order in which the conjuncts are evaluated. Returns the conjunction of the
+/// remaining conjuncts in the same order, or `None` if `take` accepts all conjuncts.
 ///
-/// The random number of a row depends on the rows that earlier conditions accept. A condition is therefore never moved
-/// before an earlier filter that uses random numbers.
+/// The first conjunct that uses random numbers and all later conjuncts are not passed to `take` and remain. The random
+/// number of a row depends on the rows that earlier conditions accept, so no condition may move before a conjunct that
+/// uses random numbers.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
     let mut conjuncts: Vec<Filter> = Vec::new();
     for filter in filters {
@@ -242,8 +245,7 @@ fn over_input(nodes: Vec<PlanNode>, owner: RowOwner, lowering: &mut PlanLowering
     Program { input: RowSource::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
-/// Adds a path to the columns that a program requests from its scan, if the scan uses columns and a column can have the
-/// path.
+/// Requests the column of a path from the scan of a program, if the scan uses columns and the path can have a column.
 fn request_column(program: &Program, path: &Arc<str>, lowering: &mut PlanLowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())

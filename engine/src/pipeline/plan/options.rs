@@ -36,6 +36,7 @@ pub enum SourceChoice {
 /// The context of a plan, which some rules of the optimization need.
 pub struct Surroundings<'o> {
     pub options: &'o Options,
-    /// The foreign path by which a `$lookup` selects rows before the plan's steps read them.
+    /// The foreign path of the `$lookup` that contains the plan. The `$lookup` selects rows by this path before the
+    /// steps of the plan read the rows.
     pub join: Option<String>,
 }

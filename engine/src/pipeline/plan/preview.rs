@@ -13,8 +13,8 @@ use crate::pipeline::run::preview::{Preview, RowCountBound};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// The maximum number of leading stages for which a preview reads the source separately. These stages only select rows
-/// of the source.
+/// The maximum number of levels of a preview. A level is a leading stage that only selects rows of the source. A
+/// preview reads the source separately for each level.
 const MAX_LEVELS: usize = 8;
 
 /// The previews of a pipeline. `before` shows the events before `$fold`, if there is a filter before `$fold`. `rows`
@@ -95,8 +95,8 @@ fn selects_streams(conjunct: &Filter) -> bool {
     is_of_stream(conjunct) || StreamFilter::default().take_set(conjunct, "aggregate_id")
 }
 
-/// Limits each sort directly before a `$limit` to the number of rows that the `$limit` keeps, but to at least `shown`
-/// rows.
+/// Limits each sort that is directly before a `$limit`. The sort keeps as many rows as the `$limit`, but at least
+/// `shown` rows.
 fn bound_sorts(nodes: &mut [PlanNode], shown: usize) {
     for at in 1..nodes.len() {
         let [sort, next] = &mut nodes[at - 1..=at] else { continue };

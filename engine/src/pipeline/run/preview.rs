@@ -33,16 +33,16 @@ pub struct StagePreview {
 
 /// A pipeline or a part of a pipeline, prepared to show the rows after each of its stages.
 pub struct Preview {
-    /// The leading stages, which only select rows of the source. Each has the index of the stage, and a program that
-    /// consists of a scan without steps. A source with columns counts the rows of such a program without building the
-    /// rows.
+    /// The leading stages, which only select rows of the source. Each entry contains the index of the stage and a
+    /// program, which consists of a scan without steps. A source with columns counts the rows of such a program without
+    /// building the rows.
     pub levels: Vec<(usize, Program)>,
     /// The index of the stage that provides the source rows of `main`. `None` if there are levels, or if the source
     /// rows are events.
     pub source: Option<usize>,
     /// The program of the remaining stages.
     pub main: Program,
-    /// The relation between the numbers of rows before and after each step of `main`.
+    /// For each step of `main`, how the number of rows after the step follows from the number of rows before the step.
     pub counts: Vec<RowCountBound>,
 }
 
@@ -55,7 +55,7 @@ pub enum RunOutput {
     Stages,
 }
 
-/// The relation between the numbers of rows before and after a step.
+/// How the number of rows after a step follows from the number of rows before the step.
 #[derive(Debug, Clone, Copy)]
 pub enum RowCountBound {
     Same,
@@ -96,8 +96,8 @@ impl Drop for Taps<'_> {
 }
 
 impl Preview {
-    /// Runs the pipeline. Returns the rows, if `wanted` includes the rows, and the previews of all stages with at most
-    /// `shown` rows each.
+    /// Runs the pipeline. Returns the rows after the last stage, and the previews of all stages. The returned rows are
+    /// empty unless `wanted` is [`RunOutput::Rows`]. Each preview contains at most `shown` rows.
     pub fn run<'a>(
         &'a self,
         run: RunContext<'a>,
@@ -197,8 +197,8 @@ impl Preview {
         Ok(rows)
     }
 
-    /// Returns the index of the stage that contains a step, and the relation between the numbers of rows before and
-    /// after the step.
+    /// Returns the index of the stage that contains a step, and how the number of rows after the step follows from the
+    /// number of rows before the step.
     fn step(&self, number: usize) -> (usize, RowCountBound) {
         let index = self.main.steps.get(number).map_or(0, |step| step.index);
         (index, self.counts.get(number).copied().unwrap_or(RowCountBound::Own))

@@ -47,7 +47,7 @@ pub enum RowOwner {
 }
 
 impl RowOwner {
-    /// Returns an upper limit for the bytes of a row that were built for the query.
+    /// Returns how many bytes of a row, at most, were built for the query.
     pub fn built_bytes(self) -> usize {
         match self {
             RowOwner::Source => 0,

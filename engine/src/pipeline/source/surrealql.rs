@@ -107,8 +107,8 @@ impl ConditionWriter {
         }
     }
 
-    /// Writes a test of a string column. Returns `None` for a test that cannot be translated. Only the column
-    /// `project_id` may be empty.
+    /// Writes a test of a string column. Returns `None` for a test that cannot be translated. Marks every comparison of
+    /// `project_id` except equality as inexact, because only this column can be empty.
     fn own(&mut self, column: &str, test: &Test) -> Option<String> {
         match test {
             Test::Compare(comparison, value @ Value::String(_)) => {

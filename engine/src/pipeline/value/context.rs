@@ -29,8 +29,9 @@ pub struct Context<'a> {
     pub limit_us: u64,
     /// The number of bytes that the query may still allocate for rows and intermediate values together.
     pub bytes_left: Cell<i64>,
-    /// The function that reserves bytes of the memory that the queries of a caller and of a workspace share. Returns
-    /// `false` if too few bytes are available.
+    /// The function that reserves bytes of shared memory for the query. The queries of a caller share a memory limit,
+    /// and the queries of a workspace share another limit. The function returns `false` if one of the two limits leaves
+    /// too few bytes.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     /// The memory limit of the query in bytes, for error messages.
     limit_bytes: i64,

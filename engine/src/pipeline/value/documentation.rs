@@ -1,10 +1,10 @@
-//! The documentation of one stage, operator or variable. The parsers and the catalogue of the pipeline language use the
-//! same tables of these entries.
+//! The entries of the tables that document stages, operators and variables. The parsers and the catalogue of the
+//! pipeline language use the same tables.
 
-/// Declares the entries of a table of names. A row consists of the summary as a doc comment, the name with its
-/// arguments, the example, calls of methods of the entry, and further parts of the entry after a colon. `$make` creates
-/// the entry from the documentation of the name and the further parts. For entries without further parts, `$make` is
-/// `identity`.
+/// Declares the entries of a table of documented names. Each entry consists of a doc comment with the summary, the name
+/// with its arguments, and the example. Method calls may follow, such as `.remark(...)`, and then a colon with further
+/// arguments. `$make` creates the entry from the `NameDocumentation` and the further arguments. The methods are called
+/// on the created entry. For entries without further arguments, `$make` is `identity`.
 macro_rules! name_table {
     ($make:path: $($(#[doc = $summary:literal])+ $name:literal($arguments:expr) $example:tt
         $(.$method:ident($($value:tt)*))* $(: $($part:expr),+)?;)+) => {

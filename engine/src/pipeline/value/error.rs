@@ -18,8 +18,8 @@ pub struct Error {
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
-    /// Whether the query failed because concurrent queries had used up the memory that the queries of a caller or of a
-    /// workspace share.
+    /// Whether the query failed because the concurrent queries of its caller or of its workspace had used up their
+    /// shared memory.
     pub is_of_shared_memory: bool,
 }
 
@@ -41,7 +41,8 @@ pub enum PipelineErrorCode {
     QueryTimeout,
 }
 
-/// Returns `Err` with an [`Error`] of a code, and of a message that `format!` builds from the remaining arguments.
+/// Returns `Err` with an [`Error`]. The first argument is the code. `format!` builds the message from the remaining
+/// arguments.
 macro_rules! err {
     ($code:expr, $($message:tt)+) => {
         Err($crate::pipeline::value::error::Error::new($code, format!($($message)+)))
@@ -81,9 +82,10 @@ impl Error {
         self
     }
 
-    /// Returns the place of the error as a JSON pointer into the pipeline, such as `/1/$group/total/$smu`, as far as
-    /// the place is known. The pointer ends before a name that would make the pointer longer than `MAX_POINTER_BYTES`,
-    /// because names from the client can be very long.
+    /// Returns the place of the error as a JSON pointer into the pipeline, such as `/1/$group/total/$smu`. The pointer
+    /// contains only the known part of the place. The pointer ends before a name that would make the pointer longer
+    /// than `MAX_POINTER_BYTES`, because names from the client can be very long. Returns `None` if the stage is not
+    /// known.
     pub fn pointer(&self) -> Option<String> {
         let mut pointer = format!("/{}", self.stage?);
         // The outermost entry of the path is the index of the stage.

@@ -15,8 +15,8 @@ use crate::model::decimal::{Decimal, of_number};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
 
-/// The field name of a regular expression. A pattern is not a value, so the operators that accept patterns read the
-/// object themselves.
+/// The name of the field that marks a regular expression. [`read`] does not replace regular expressions, because a
+/// pattern is not a value. The operators that accept patterns call [`regex`] instead.
 pub const REGEX: &str = "$regularExpression";
 
 /// The field names that mark a typed value, each with a description of the allowed content.

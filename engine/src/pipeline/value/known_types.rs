@@ -9,8 +9,8 @@ use crate::model::definition::{Definition, Field, FieldType, Fold};
 use crate::model::fields::Fields;
 use crate::model::value::Value;
 
-/// The maximum number of types for which a similar name is searched. With more types, no search takes place, because a
-/// search takes much longer than a lookup.
+/// The maximum number of types whose fields are searched for a similar name. If a field may belong to more types, no
+/// search takes place, because a search takes much longer than a lookup.
 const MAX_COMPARED_TYPES: usize = 20;
 /// The maximum number of searches for a similar name in one query.
 const MAX_COMPARISONS: u32 = 50;

@@ -120,8 +120,8 @@ impl TextFolder {
         self.run.push(c);
     }
 
-    /// Records a sign that may belong to the word before it. A different sign ends the word, and so does a sign after
-    /// [`MAX_SIGNS`] equal signs.
+    /// Records a sign that may belong to the word before the sign. Ends the word instead if the sign differs from the
+    /// recorded signs, or if [`MAX_SIGNS`] signs are already recorded.
     fn sign(&mut self, c: char) {
         let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < MAX_SIGNS;
         if self.in_word && goes_on {
@@ -202,9 +202,9 @@ pub fn is_pair(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }
 
-/// Returns the distinct trigrams of a folded text in ascending order. Each word is padded with two spaces at the start
-/// and one at the end. A pair of characters of a script without spaces has no trigrams: the pair and each of its
-/// characters count as trigrams instead.
+/// Returns the distinct trigrams of a folded text in ascending order. A word is padded with two spaces at the start and
+/// one at the end, and then split. A word in a script without spaces is not split: the word itself and each of its
+/// characters count as trigrams.
 pub fn trigrams(folded: &str) -> Vec<u64> {
     let mut trigrams = Vec::with_capacity(folded.len() + 4);
     for word in words(folded) {

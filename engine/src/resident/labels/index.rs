@@ -45,12 +45,12 @@ pub struct LabelEntry {
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// The searched texts other than the labels. Empty in the entries of further labels. Strings share their memory
-    /// with the state; the texts of lists do not.
+    /// The searched texts other than the labels. Empty if the label is not the aggregate's first label. The text of a
+    /// string shares the memory of the string in the state. The text of a list has its own memory.
     pub body: Vec<TextPart>,
     pub body_words: u32,
-    /// Whether the label is not the aggregate's first label. If the aggregate has its own label, this label is the
-    /// first. All other labels come from plugins.
+    /// Whether the aggregate has another label before this label. The aggregate's own label, if there is one, comes
+    /// before the labels from plugins.
     pub further: bool,
 }
 

@@ -8,19 +8,21 @@
 //!   limit of queries; the response then contains a warning. If a definition changes its label or its searched fields,
 //!   the aggregates of its type are marked.
 //! * **Candidates**: texts are converted to lower case, and Latin, Greek and Cyrillic letters lose their accents. In
-//!   scripts without spaces, each pair of neighboring characters is a word. Of the entries that pass the filter, the
-//!   250 that share the most trigrams with the query are candidates. Up to 250 more candidates contain the words of the
-//!   query, similar words (one wrong letter in words of four letters, up to two in longer words), or words that begin
-//!   with a word of the query.
+//!   scripts without spaces, each pair of neighboring characters is a word. Only entries that pass the filter become
+//!   candidates: up to 250 entries that share the most trigrams with the query, and up to 250 entries that share words
+//!   with the query. An entry also shares a word with the query if a word of the label is similar to a word of the
+//!   query or begins with a word of the query. Similar words differ in at most one letter if they have four letters,
+//!   and in at most two letters if they are longer.
 //! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`. The highest of
 //!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
 //!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` requests tasks,
 //!   because tasks repeat the labels of their subjects.
-//! * **Meaning**, if `[search.embedding]` is on: a follower of the log embeds changed labels, detected by a hash,
-//!   and stores the vectors next to the log with an HNSW index. The query's neighbors are merged with the text hits
-//!   that have a BM25 score or a score of at least 0.5, by reciprocal rank: a hit that is first in both rankings scores
-//!   1, a hit that is first in one ranking 0.5. If the model fails or takes too long, the search returns the text hits
-//!   with a warning. After a change of the model, all labels are embedded again.
+//! * **Meaning**, if `[search.embedding]` is on: a follower of the log embeds changed labels, detected by a hash, and
+//!   stores the vectors next to the log with an HNSW index. A search merges two rankings by reciprocal rank: the labels
+//!   whose vectors are nearest to the query, and the text hits that have a BM25 score or a score of at least 0.5. The
+//!   first place in a ranking gives a score of 0.5, so a hit that is first in both rankings has a score of 1. If the
+//!   model fails or takes too long, the search returns the text hits with a warning. After a change of the model, all
+//!   labels are embedded again.
 
 pub mod candidates;
 pub mod fold;

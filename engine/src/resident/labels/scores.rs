@@ -23,7 +23,7 @@ const MIN_SCORE: f64 = 0.3;
 const QUERY_SHARE: f64 = 0.6;
 /// The maximum deduction for words in a different order.
 const MAX_ORDER_PENALTY: f64 = 0.02;
-/// When whole texts are compared, one wrong letter is allowed for each group of this many bytes in the longer text.
+/// The number of bytes in the longer text for each allowed wrong letter, when whole texts are compared.
 const LETTERS_PER_EDIT: usize = 4;
 
 /// The minimum trigram score for comparing whole texts that are longer than [`SHORT_TEXT_BYTES`].
@@ -42,13 +42,13 @@ pub struct Scores {
     /// for its other labels. 0 if the label differs from the query.
     pub exact: f64,
     /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
-    /// lower score. A single character of a script without spaces also matches the end of a pair.
+    /// lower score. A query of one character of a script without spaces also matches the second character of a word.
     pub prefix: f64,
     /// The number of trigrams that label and query have in common, as a share of the distinct trigrams of both texts.
     pub trigram: f64,
     /// The share of words that label and query have in common, in any order, weighted by their lengths. Words with a
-    /// few wrong letters count as well. If the whole texts are more similar letter by letter, that similarity is the
-    /// score.
+    /// few wrong letters count as well. If the similarity of the whole texts, letter by letter, is higher than this
+    /// share, the similarity is the score.
     pub token_set: f64,
     /// The BM25 score of label and body, relative to the highest possible value.
     pub bm25: f64,

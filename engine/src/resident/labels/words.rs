@@ -186,7 +186,8 @@ fn place_of(postings: &[u32], entry: u32) -> Option<usize> {
     postings.get(place).is_some_and(|posting| posting >> COUNT_BITS == entry).then_some(place)
 }
 
-/// Returns the distinct words of folded texts, each with the number of occurrences, multiplied by the weights.
+/// Returns the distinct words of folded texts, each with a count. Each occurrence adds the weight of its text to the
+/// count.
 fn counted(texts: &[(impl AsRef<str>, u32)]) -> impl Iterator<Item = (&str, u32)> {
     let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
     for (text, weight) in texts {

@@ -27,7 +27,7 @@ const BLOCK_BYTES: u64 = 256 << 10;
 /// A block that is being read. Blocks are read in order.
 struct PendingBlock {
     block: JoinHandle<io::Result<(File, Bytes)>>,
-    /// The number of bytes of the range that follow this block.
+    /// The number of bytes that follow this block in the requested range.
     behind: u64,
 }
 

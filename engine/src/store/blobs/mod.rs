@@ -111,8 +111,8 @@ impl Blobs {
         }
     }
 
-    /// Returns a link of the object store to the bytes under a key. The link expires after the time `valid`. Returns
-    /// `None` if the storage does not support links.
+    /// Returns a link for downloading the bytes under a key directly from the object store. The link expires after the
+    /// time `valid`. Returns `None` if the storage does not support links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
         match self {
             Blobs::Folder(_) => Ok(None),

@@ -1,4 +1,5 @@
-//! Devices that users have activated, and the seed of the key pair for signing the responses about devices.
+//! Devices that users have activated, and the seed of the signing key pair. The key pair signs the responses about
+//! devices.
 
 use std::sync::Arc;
 

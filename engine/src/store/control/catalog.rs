@@ -10,8 +10,8 @@ use crate::store::{Database, Result, convert, retry};
 
 stored_record!(WorkspaceRecord as "workspace" [id] { name, slug, owner_id, created_at });
 
-/// The transaction that replaces the key of the first start. Fails if, since the key was read, the key was used or
-/// another server has replaced the key.
+/// The transaction that replaces the key that the first start created. Fails if the key was used, or if another server
+/// has already replaced the key.
 const REPLACE: &str = "
 BEGIN;
 IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };
@@ -43,7 +43,8 @@ impl Database {
     }
 
     /// Replaces the key that the first start created, unless the key was used or `make` returns a key with the same
-    /// secret. The owner may never have seen an unused key. Returns whether the key was replaced.
+    /// secret. An unused key is replaced because the owner may never have seen the key. Returns whether the key was
+    /// replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
         let attempt = || async {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };

@@ -11,7 +11,7 @@ use crate::store::{Database, Result, convert};
 
 stored_record!(RemovedMember [] { user_id, removed_at });
 
-/// The statement that records the keys of the workspace `$workspace` in `$keys` as revoked.
+/// The statement that records the keys in `$keys` as revoked. All these keys belong to the workspace `$workspace`.
 pub(super) const REVOKE_KEYS: &str = "FOR $one IN $keys {
     UPSERT type::record('revoked_key', $one) SET workspace_id = $workspace RETURN NONE
 };";

@@ -21,8 +21,8 @@ const MAX_PER_ADDRESS: usize = 200;
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit, the statements delete the
-/// invitations that have expired. The statements write the workspace `$about`, so that concurrent invitations of
-/// several owners conflict, and the limit counts each invitation.
+/// invitations that have expired. The statements write the workspace `$about`, so that concurrent creations of
+/// invitations conflict. Without this conflict, the count could miss an invitation.
 const INVITATION_LIMIT: &str = "
 UPDATE $about SET invitations_made = (invitations_made ?? 0) + 1 RETURN NONE;
 IF !record::exists($id) AND ((SELECT VALUE count() FROM invitation WHERE workspace_id = $workspace GROUP ALL)[0] ?? 0) >= 1000 {

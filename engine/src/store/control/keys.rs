@@ -101,7 +101,7 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Writes a key of another store without changes, unless a key with the same id or the same secret exists. Returns
+    /// Writes an unchanged key from another store, unless a key with the same id or the same secret exists. Returns
     /// whether the key is new.
     pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
         let statements = "BEGIN;

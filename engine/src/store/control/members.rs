@@ -29,8 +29,9 @@ pub enum GrantBasis {
     Member(Arc<str>, Arc<str>, Role),
 }
 
-/// The statement that deletes the invitations that `$user` made for `$workspace` with a key, a session or a token. The
-/// statement also deletes the workspace's invitations whose maker is unknown, unless a key created the invitation.
+/// The statement that deletes the invitations for `$workspace` that `$user` made, whether with a key, a session or a
+/// token. The statement also deletes the workspace's invitations without a known maker, unless a key created the
+/// invitation.
 const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
     AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
 
@@ -227,12 +228,12 @@ impl Database {
     }
 }
 
-/// Returns the result of a change of a member: an object with `was_member`.
+/// Returns the object with the field `was_member` from the results of statements that change a member.
 fn change_of(found: &[Record]) -> Result<&Record> {
     convert::find_with(found, "was_member").ok_or_else(|| Error::corrupt("changing a member returned no result"))
 }
 
-/// Returns the [`AccessFault`] for an error that a check of the statements has thrown. Returns all other errors
+/// Converts an error to an [`AccessFault`] if a check in the statements has thrown the error. Returns all other errors
 /// unchanged.
 pub(super) fn refused<T>(result: Result<T>) -> Result<AccessResult<T>> {
     match result {

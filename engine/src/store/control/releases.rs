@@ -1,4 +1,5 @@
-//! The versions of scripted plugins that all servers of a store use, in the control database.
+//! The released versions of scripted plugins, in the control database. All servers of a store use the released version
+//! of a plugin.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ const WRITE: &str = "UPSERT $id SET number = (number ?? 0) + 1, digest = $digest
     script = $script, settings = $settings RETURN NONE";
 
 impl DatabaseReader {
-    /// Returns the digests of the released versions, by the names of their plugins.
+    /// Returns the name of each plugin that has a released version, and the digest of this version.
     pub async fn read_released(&self) -> Result<Vec<(Arc<str>, Arc<str>)>> {
         let pair = |record: &Record| {
             Ok((convert::text_field(record, "name")?.into(), convert::text_field(record, "digest")?.into()))

@@ -94,8 +94,8 @@ impl Database {
     }
 
     /// Records the end of a running restore. If the restore has failed, also marks its workspace for deletion without a
-    /// grace period. Returns `false` and changes nothing if the restore has already ended in another way, or if
-    /// `server` is given and still alive.
+    /// grace period. Returns `false` and changes nothing if a different end of the restore is already recorded, or if
+    /// `server` is given and this server is still alive.
     pub async fn end_restore(&self, restore: &RestoreRecord, server: Option<&str>) -> Result<bool> {
         let statements = "BEGIN;
             LET $is_alive = $server != NONE AND ($server.seen ?? 0) > time::millis(time::now()) - $alive;

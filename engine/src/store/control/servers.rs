@@ -1,5 +1,5 @@
-//! The servers of a store, and the progress of workspaces that the servers report to each other, in the control
-//! database.
+//! The servers of a store, and the progress of workspaces. The servers report this progress to each other through the
+//! control database.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ const FORGOTTEN_MS: i64 = 60_000;
 pub const SCHEMA: u64 = (CONTROL_MIGRATIONS.len() + WORKSPACE_MIGRATIONS.len()) as u64;
 
 /// The statements of [`Database::beat`]. If `$reports` is set, the statements record that the server is alive, and
-/// delete the rows of servers that stopped reporting. The statements return the servers that are alive and the changes
-/// since a time. All times come from the clock of the store.
+/// delete the rows of servers that stopped reporting. The statements return the servers that are alive, and the
+/// progress that was reported after `$since`. All times come from the clock of the store.
 const BEAT: &str = "
 LET $now = time::millis(time::now());
 IF $reports { UPSERT $server SET seen = $now, schema = $schema RETURN NONE };
@@ -68,13 +68,13 @@ pub struct WorkspaceProgress {
     pub types: u64,
     /// The number of writes of the graph.
     pub writes: u64,
-    /// The position up to which plugins have been called. The first `writes` writes of the graph contain the results of
-    /// these calls.
+    /// The position up to which plugins have been called. The graph contains the results of these calls after `writes`
+    /// writes.
     pub consumed: u64,
 }
 
 impl WorkspaceProgress {
-    /// Returns the greater value of each field in two reports.
+    /// Merges two reports. Each field of the result has the greater of the two values.
     pub fn merged(self, other: WorkspaceProgress) -> WorkspaceProgress {
         WorkspaceProgress {
             position: self.position.max(other.position),

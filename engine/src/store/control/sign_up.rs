@@ -29,8 +29,8 @@ impl Database {
     }
 
     /// Writes a new user, and the user's own workspace if `own` is given. Fails with
-    /// [`Error::Conflict`](crate::store::Error::Conflict) if the user already exists, or while the data of a removed
-    /// workspace with the id of `own` is being deleted.
+    /// [`Error::Conflict`](crate::store::Error::Conflict) if the user already exists, or if `own` has the id of a
+    /// removed workspace whose data is still being deleted.
     pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
         let about = [("id", convert::record_id("user", user.id.to_string())), ("about", Record::Object(user.fields()))];
         let values = variables(about.into_iter().chain(own.into_iter().flat_map(owned)));

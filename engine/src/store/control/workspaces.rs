@@ -1,4 +1,4 @@
-//! Workspaces and users of the whole store, in pages, and the deletion of workspaces.
+//! Reads all workspaces and all users of the store in pages, and deletes workspaces.
 //!
 //! Each deletion has a separate record, so that due deletions are found without reading other records. After the
 //! removal of a workspace, the record stays for some time. Because of the record, other servers close the workspace,
@@ -26,8 +26,8 @@ pub struct WorkspaceDeletion {
     /// The time at which the workspace was removed from the control database, in milliseconds since the epoch. The
     /// deletion of its data begins at this time.
     pub removed_at: Option<i64>,
-    /// The time at which the data was deleted after every server had closed the workspace, in milliseconds since the
-    /// epoch.
+    /// The time of the last deletion of the data, in milliseconds since the epoch. The data is deleted for the last
+    /// time when every server has closed the workspace.
     pub cleared_at: Option<i64>,
 }
 
@@ -175,8 +175,9 @@ impl Database {
         texts(self.query(statement, values).await?.first())
     }
 
-    /// Records that the owners of a workspace were notified about the time of deletion, unless the time has changed
-    /// since `deletion` was read. Deletes the record if the deletion was canceled.
+    /// Records that the owners of a workspace were notified about the time in `deletion`. If `deletion` is canceled,
+    /// deletes the record of the deletion instead. Does nothing if the stored time differs from the time in `deletion`,
+    /// or if the workspace was removed.
     pub async fn settle_deletion(&self, deletion: &WorkspaceDeletion) -> Result<()> {
         let statements = "BEGIN;
             IF record::exists($deletion) AND $deletion.delete_at = $at AND $deletion.removed_at = NONE {

@@ -15,7 +15,8 @@ use crate::model::json::{NestedDeserializer, object_of};
 use crate::model::value::{Object, Value};
 use crate::model::written;
 
-/// The fields of an [`Event`] that its body has: all fields except the aggregate id, the version and the position.
+/// The fields of an [`Event`] that its stored body contains: all fields except the aggregate id, the version and the
+/// position.
 #[derive(Serialize)]
 #[serde(remote = "Event")]
 struct EventContent {
@@ -49,8 +50,9 @@ pub fn write(event: &Event) -> crate::store::Result<String> {
     crate::store::convert::json_text(&EventBody(event))
 }
 
-/// Returns the event with a body at a place in the log. Parses only the given fields of the payload. Numbers that
-/// neither a 64-bit integer nor a double represents exactly keep their digits, unless `fields` is an empty set.
+/// Parses the body `text`, and returns the event with the given id, version and position. Parses only the given fields
+/// of the payload. Numbers that neither a 64-bit integer nor a double represents exactly keep their digits, unless
+/// `fields` is an empty set.
 pub fn read(text: &str, fields: Fields, id: AggregateId, version: u64, position: u64) -> serde_json::Result<Event> {
     let mut reader = serde_json::Deserializer::from_str(text);
     // The deserializers of the values count the nesting levels.

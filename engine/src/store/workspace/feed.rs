@@ -37,7 +37,7 @@ impl DatabaseReader {
     }
 
     /// Returns the next events that concern an agent, with positions after `after` and up to `until`. The result may be
-    /// incomplete, but it is empty only if there are no such events.
+    /// incomplete. The result is empty only if no event between these positions concerns the agent.
     pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<FeedSlice> {
         let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
         while from <= until {
@@ -51,8 +51,8 @@ impl DatabaseReader {
         Ok(FeedSlice { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns the position before the last `count` events of an agent's feed up to `end`. If fewer events are between
-    /// `first` and `end`, returns `first`.
+    /// Returns the position before a part of an agent's feed. The part consists of the last `count` events with
+    /// positions after `first` and up to `end`. If the feed has fewer events between these positions, returns `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {

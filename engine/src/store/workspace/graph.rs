@@ -35,8 +35,8 @@ UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN
 DELETE type::record('graph_write', $writes - $kept) RETURN NONE;
 ";
 
-/// The number of latest writes of the graph whose changed keys are kept. A server that is behind by more writes reads
-/// the whole graph.
+/// The number of the most recent writes of the graph for which the changed keys are stored. A server that has missed
+/// more writes reads the whole graph.
 const KEPT_WRITES: u64 = 4_096;
 
 /// The statement that increments the number of the last claimed generation, so that each generation is claimed only
@@ -55,7 +55,7 @@ pub struct GraphCheckpoint {
     /// The generation of facts and edges that is in use. A rebuild of the graph writes a new generation.
     pub generation: u64,
     /// The circuit breaker of each plugin: the aggregates for which the plugin has failed since its last success, and
-    /// the id of the event whose failure opened the circuit.
+    /// the id of the event that opened the circuit.
     pub circuits: Object,
     /// The digest of the definitions and the enabled plugins with which all edges were built. `None` if this digest is
     /// not known, for example because an older version of the program built the edges.

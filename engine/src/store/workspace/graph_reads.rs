@@ -81,8 +81,7 @@ impl DatabaseReader {
     }
 }
 
-/// Splits the aggregates in `found` into ranges by size. Each size in `found` is a number of units of `unit_bytes`
-/// bytes.
+/// Splits the aggregates in `found` into ranges by size. A size of 1 in `found` stands for `unit_bytes` bytes.
 fn ranges(found: Option<&Record>, unit_bytes: usize) -> Result<Vec<KeyRange>> {
     let mut sizes = Vec::new();
     for record in convert::list(found)? {

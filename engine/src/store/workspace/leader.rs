@@ -44,8 +44,8 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Makes a server the leader, unless one of the servers in `alive` is the leader. With `force`, takes over from any
-    /// server. Returns the leader after the call.
+    /// Makes a server the leader if none of the servers in `alive` is the leader, or if `force` is set. Returns the
+    /// leader after the call.
     pub async fn lead(&self, server: &str, alive: &[Arc<str>], force: bool) -> Result<Leader> {
         let values =
             [("server", convert::text(server)), ("alive", convert::texts(alive)), ("force", Record::Bool(force))];

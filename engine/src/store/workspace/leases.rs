@@ -1,5 +1,5 @@
-//! Renewals of leases on tasks: the time at which each lease ends, and whether the lease has expired. The start and the
-//! end of a lease are events in the log. Each row contains the version of the claiming event.
+//! Renewals of leases on tasks. The row of a lease contains the time at which the lease ends, whether the lease has
+//! expired, and the version of the event that claimed the task. The start and the end of a lease are events in the log.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until 
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// The statement that marks a lease as expired, unless the lease, with its renewals, ends after `$now`. If `$now` is
-/// `NONE`, the store's time applies.
+/// The statement that marks a lease as expired if the end of the lease, including renewals, is at or before `$now`. If
+/// `$now` is `NONE`, the store's time applies.
 const EXPIRE: &str = "
 LET $at = $now ?? time::millis(time::now());
 INSERT INTO lease {
@@ -67,9 +67,9 @@ impl Database {
         convert::list(found.last())?.map(LeaseRow::read).collect()
     }
 
-    /// Marks a lease as expired, unless the lease, with its renewals, ends after `now_ms`. If `now_ms` is `None`, the
-    /// store's time applies. `lease.until` is the original end, which the claiming event recorded. Returns the current
-    /// state of the lease.
+    /// Marks a lease as expired if the end of the lease, including renewals, is at or before `now_ms`. If `now_ms` is
+    /// `None`, the store's time applies. `lease.until` is the original end, which the claiming event recorded. Returns
+    /// the current state of the lease.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: Option<i64>) -> Result<LeaseRow> {
         let values = [("lease", lease_record(lease)), ("now", now_ms.map_or(Record::None, convert::integer))];
         let found = self.query_again(EXPIRE, values).await?;

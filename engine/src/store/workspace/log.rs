@@ -41,7 +41,7 @@ pub struct Ends {
     pub types_changed: u64,
     /// The epoch of the leader.
     pub epoch: u64,
-    /// The number of writes of the graph.
+    /// The number of writes to the graph.
     pub graph_writes: u64,
 }
 
@@ -65,7 +65,7 @@ impl DatabaseReader {
         Ok(self.read_first(ENDS, [], Ends::read).await?.unwrap_or_default())
     }
 
-    /// Returns the number of changes of definitions.
+    /// Returns how often definitions have been changed.
     pub async fn types_changed(&self) -> Result<u64> {
         Ok(self.ends().await?.types_changed)
     }
@@ -232,8 +232,9 @@ impl DatabaseReader {
     }
 }
 
-/// Removes and returns the first references: at most `max_events`, whose events have at most `max_bytes` in total.
-/// Returns at least one reference unless `refs` is empty. An event of unknown size counts as [`ASSUMED_EVENT_BYTES`].
+/// Removes and returns the first references: at most `max_events`. The total size of the referenced events is at most
+/// `max_bytes`. Returns at least one reference unless `refs` is empty, even if the referenced event is larger. An event
+/// of unknown size counts as [`ASSUMED_EVENT_BYTES`].
 pub fn take_part(refs: &mut VecDeque<EventRef>, max_events: usize, max_bytes: usize) -> Vec<EventRef> {
     let some = refs.iter().take(max_events.max(1));
     let count = fitting(some.map(|event_ref| event_ref.size_bytes.unwrap_or(ASSUMED_EVENT_BYTES)), max_bytes);

@@ -214,9 +214,9 @@ fn read_snapshot(
     Ok(NodeSnapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
-/// Reads a state that an older program wrote as JSON. The JSON contains dates as strings. The strings are converted to
-/// dates in fields that the definition declares as dates. Fails if the state may have contained values that JSON cannot
-/// represent.
+/// Reads a state that an older program wrote as JSON. The JSON contains dates as strings. If the definition declares a
+/// field as a date, the string in this field is converted to a date. Fails if the state may have contained values that
+/// JSON cannot represent.
 fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
     let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::corrupt(error.to_string()))?;
     let Value::Object(state) = state else { return Err(Error::corrupt("the state is not an object")) };

@@ -146,7 +146,7 @@ impl DatabaseReader {
     }
 }
 
-/// Returns the key before the keys of all steps at a position.
+/// Returns a key that sorts before the key of every step at a position.
 fn position_key(position: u64) -> RecordIdKey {
     convert::key([convert::integer(position), convert::text(""), convert::text("")])
 }

@@ -8,7 +8,7 @@ use surrealdb::types::Value as Record;
 
 use crate::store::{Database, DatabaseReader, Result, convert};
 
-/// The time for which the counts of a server that is not alive are kept after they were written, in milliseconds. A
+/// The age at which the counts of a server that is not alive are removed, in milliseconds. Newer counts are kept: a
 /// server that has just started may write counts before other servers know that the server is alive.
 const KEPT_MS: i64 = 60_000;
 
@@ -30,9 +30,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Removes the counts of all servers that are not in `alive`, except counts of the last minute. Removes nothing if
-    /// `alive` is `None`, because the living servers are not known. Returns the stored counts of the server `server`,
-    /// or `None` if nothing is stored.
+    /// Removes the counts of all servers that are not in `alive`, except counts that were written in the last minute.
+    /// If `alive` is `None`, the living servers are not known, and nothing is removed. Returns the stored counts of the
+    /// server `server`, or `None` if no counts are stored.
     pub async fn begin_plugin_calls<T: DeserializeOwned>(
         &self,
         server: &str,

@@ -17,8 +17,9 @@ pub struct PresenceRecord {
 }
 
 impl PresenceRecord {
-    /// Merges another record into this one: keeps the larger of both times, and the larger of both positions. A time
-    /// after `latest` comes from a wrong clock, so any valid time replaces such a time.
+    /// Merges another record into this one: keeps the later time and the higher position. Ignores a time of the other
+    /// record that is after `latest`. If this record's time is after `latest`, the time comes from a wrong clock, and
+    /// any valid time of the other record replaces it.
     pub fn merge(&mut self, other: PresenceRecord, latest: i64) {
         let is_later = other.last_seen_at > self.last_seen_at || self.last_seen_at > latest;
         if is_later && other.last_seen_at > 0 && other.last_seen_at <= latest {
@@ -43,9 +44,9 @@ impl DatabaseReader {
         self.read_all("SELECT *, record::id(id) AS agent FROM presence", [], read).await
     }
 
-    /// Returns the presence that was written since the time `since` of the store's clock, in milliseconds since the
-    /// epoch, and may return presence that was written shortly before. If `since` is `None`, returns all presence. Also
-    /// returns the time from which the next read continues.
+    /// Returns the presence that was written after `since`, a time of the store's clock in milliseconds since the
+    /// epoch. The result may also contain presence that was written shortly before `since`. If `since` is `None`,
+    /// returns all presence. Also returns the time to pass as `since` to the next read.
     pub async fn read_presence_since(&self, since: Option<i64>) -> Result<(Vec<(Arc<str>, PresenceRecord)>, i64)> {
         let condition = if since.is_some() { "WHERE changed > $since" } else { "" };
         let statements =

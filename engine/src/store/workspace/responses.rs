@@ -61,9 +61,9 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Stores a response, or a record without a body, which marks the request as in progress. Does not replace a stored
-    /// response. If the record of the same request is still in progress, completes the record. Returns the record that
-    /// is stored after the call.
+    /// Stores the record of a response. A record without a body marks the request as in progress. If the key already
+    /// has a record of the same request, adds only the body and the location that this record lacks. Does not change
+    /// the record of another request. Returns the record that is stored after the call.
     pub async fn keep_response(&self, key: &str, response: &StoredResponse) -> Result<StoredResponse> {
         // The entry for the later deletion is written before the response, so that every response has such an entry.
         let statement =
@@ -97,8 +97,9 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Deletes the responses that were created in the period `from..before`. Responses that were stored together are a
-    /// batch. Returns the number of batches in the period. One query reads all these batches.
+    /// Deletes the responses that were created in the period `from..before`. Returns the number of batches in the
+    /// period. A batch contains the responses that were stored together. One query reads all batches of the period, so
+    /// the period should be short.
     pub async fn forget_responses(&self, from: i64, before: i64) -> Result<usize> {
         let at = |time: i64| convert::key([convert::integer(time)]);
         let range = convert::record_id("answered", RecordIdKeyRange::from(at(from)..at(before)));

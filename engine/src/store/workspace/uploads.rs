@@ -51,7 +51,7 @@ pub struct Leftovers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub upload_id: Arc<str>,
-    /// The id of the multipart upload in the object store, whose parts may still exist.
+    /// The id of the multipart upload in the object store. Parts of the multipart upload may still exist.
     pub parts_id: Option<Arc<str>>,
 }
 
@@ -144,8 +144,8 @@ impl Database {
         convert::has_rows(&self.query_again(statement, [("id", upload_id(id))]).await?)
     }
 
-    /// Cancels abandoned uploads, and returns the bytes to be removed. An upload is abandoned if its lease has expired,
-    /// or if it belongs to another server although no other process writes to the store.
+    /// Cancels abandoned uploads, and returns the bytes to be removed. An upload is abandoned if its lease has expired.
+    /// If no other process writes to the store, the uploads of all other servers are abandoned, too.
     pub async fn take_leftovers(&self, owner: &str) -> Result<Leftovers> {
         let statement = "
             UPDATE upload SET state = 'freed'

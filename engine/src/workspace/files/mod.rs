@@ -14,13 +14,13 @@
 //!    folder and synced, or to an object store in parts. The server renews the lease of the record until all bytes are
 //!    written.
 //! 4. **Event**: `file.created` or `file.replaced` names the upload. The transaction of the event deletes the upload's
-//!    record, and creates a record that marks the replaced bytes for removal. Staging finds the two uploads in the
-//!    file's states before and after the event. If the record of an upload no longer exists, another server has removed
-//!    the upload, and no event can name the upload any more.
+//!    record, and creates a record that marks the replaced bytes for removal. Staging finds the replaced upload in the
+//!    file's state before the event, and the new upload in the state after the event. If the record of an upload no
+//!    longer exists, another server has removed the upload, and no event can name the upload any more.
 //! 5. **Removal**: bytes that no file refers to any more are deleted, and then subtracted from the counter. A process
-//!    that ends during any of these steps leaves a record. A server that has the workspace open clears records with an
-//!    expired lease, or, if no other server uses the store, the records of all other processes
-//!    (`state/upload_cleanup.rs`).
+//!    that ends during any of these steps leaves a record. A server that has the workspace open later removes the bytes
+//!    and the record (`state/upload_cleanup.rs`). An upload in progress is removed only if its lease has expired, or if
+//!    it belongs to another process and no other server uses the store.
 //!
 //! A download link is signed by the object store, or by a server of this store with keys that rotate automatically.
 //! The link is valid for an hour and for its path. An upload link covers the path, the media type, the largest size,
@@ -73,8 +73,8 @@ pub struct StorageUsage {
 }
 
 impl CallContext {
-    /// Returns the storage quota in bytes: the lower of the quotas of the settings and of the plan. `None` means no
-    /// limit. All checks of the quota use this function.
+    /// Returns the storage quota in bytes: the lower of the quota in the settings and the quota of the plan. `None`
+    /// means no limit. All checks of the quota use this function.
     async fn storage_quota(&self) -> Result<Option<u64>> {
         let quota = Some(self.state().settings.quota_bytes).filter(|quota| *quota > 0);
         Ok(quota.into_iter().chain(self.limits().await?.storage_bytes).min())

@@ -39,7 +39,8 @@ pub enum CountedBy {
 
 /// The events to count, and the time range to count in. The range includes `from` and `to`, in milliseconds since the
 /// epoch. Without `from`, the range begins at the earliest time of an event. Without `to`, the range ends at the latest
-/// time of an event. If `by` is `Occurred`, only events that match the filter count.
+/// time of an event. If `by` is `Occurred`, only events that match the filter determine the earliest and the latest
+/// time. If `by` is `Recorded`, all events of the log determine these times.
 #[derive(Debug, Clone)]
 pub struct HistogramQuery {
     pub buckets: usize,
@@ -103,7 +104,7 @@ struct Counter<'c> {
     reader: &'c QueryReader<'c>,
     counting: &'c HistogramQuery,
     filter: StreamFilter,
-    /// The times of recording of the events that were read, by position.
+    /// The recording time of each event that was read, by the position of the event.
     times: HashMap<u64, i64>,
 }
 

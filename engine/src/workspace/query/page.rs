@@ -1,5 +1,5 @@
-//! Pages of a query result. The rows are cached for a minute after the last request. Once the rows have been evicted,
-//! the pipeline runs again as of the moment of the first request.
+//! Pages of a query result. The rows are cached for a minute after the last request. If a later page is requested after
+//! the rows were evicted, the pipeline runs again as of the moment of the first request.
 
 use sha2::{Digest, Sha256};
 

@@ -10,8 +10,8 @@ use crate::model::id::AggregateId;
 use crate::resident::graph::{Neighborhood, PastGraph, PastMoment, Traversal};
 use crate::workspace::graph::{GraphNeighborhood, GraphNode};
 
-/// Returns the neighborhood of an aggregate at an earlier moment: the edges that were open then, between the states of
-/// that moment. The nodes have no facts, because past facts are not stored.
+/// Returns the neighborhood of an aggregate at an earlier moment: the states at that moment, and the edges that were
+/// open at that moment. The nodes have no facts, because past facts are not stored.
 pub fn neighborhood(
     reader: &QueryReader<'_>,
     id: &str,

@@ -40,7 +40,7 @@ pub struct StreamHead {
 
 impl EventPlaces {
     /// Returns the places of the selected events. If the scan names at most [`MAX_SEPARATE_STREAMS`] ids, the streams
-    /// with these ids are listed separately.
+    /// with these ids are listed separately. Otherwise, the log is listed.
     pub fn new(reader: &QueryReader<'_>, streams: &StreamScan<'_>, selection: &EventSelection) -> Result<EventPlaces> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= MAX_SEPARATE_STREAMS) else {
             return Ok(EventPlaces::Log { after: selection.after, end: selection.position });

@@ -86,8 +86,8 @@ impl QueryReader<'_> {
         }
     }
 
-    /// Returns the value of a result. Stores an error, unless an earlier error is already stored, and returns `None`,
-    /// which ends the failing iterator.
+    /// Returns the value of a result. If the result is an error, stores the error, unless an earlier error is already
+    /// stored, and returns `None`. An iterator that returns this `None` ends.
     pub fn value_of<T>(&self, result: Result<T, impl Into<Error>>) -> Option<T> {
         let stored = result.map_err(|error| {
             self.failed.borrow_mut().get_or_insert(error.into());
@@ -97,7 +97,8 @@ impl QueryReader<'_> {
 }
 
 /// Returns the id of the project with the slug `text`. Returns `None` if no project has this slug, or if `text` is the
-/// id of an existing project. `text` may be the id of a deleted project or of an aggregate of another type.
+/// id of an existing project. An id of a deleted project or of an aggregate of another type does not count as the id of
+/// an existing project.
 pub fn project_of_slug(state: &State, text: &str) -> Option<Arc<str>> {
     let is_other = |found: Arc<Aggregate>| &*found.aggregate_type != PROJECT || found.deleted;
     let found = state.folded.by_slug(PROJECT, None, text);

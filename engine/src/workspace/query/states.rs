@@ -63,8 +63,8 @@ impl<'a> StateSelection<'a> {
         Some(StateSelection { base, types: types.collect(), projects })
     }
 
-    /// Removes from the mask the rows whose types and projects the scan does not select. Also removes deleted rows,
-    /// unless `deleted` is set.
+    /// Removes from the mask the rows with a type or a project that the scan does not select. Also removes deleted
+    /// rows, unless `deleted` is set.
     fn restrict(&self, segment: usize, mask: &mut Mask, deleted: bool) {
         let segment_of = |column: &'a Column| column.segments().get(segment).map(|segment| segment.cells());
         if !deleted && let Some(Cells::Bools(deleted)) = segment_of(&self.base.deleted) {
@@ -299,8 +299,10 @@ impl StateReader<'_> {
         }
     }
 
-    /// Returns the part of the log that a fold must read. Payload fields that the query does not need are left out
-    /// where possible, because each field of a state depends only on the same field of the payloads.
+    /// Returns the part of the log that a fold must read. Payload fields that the query does not need are left out. The
+    /// needed fields of the states stay the same, because each field of a state depends only on the same field of the
+    /// payloads. If the scan returns or filters events, or if the fields that its filter reads are unknown, all payload
+    /// fields are read.
     fn event_selection(&self) -> EventSelection {
         let StateReader { reader, scan, fields, streams } = self;
         let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -391,7 +393,7 @@ struct FoldCharge<'a> {
     reader: &'a QueryReader<'a>,
     counted: usize,
     folded: usize,
-    /// The maximum size of the events folded between two measurements, in bytes.
+    /// The total size of folded events, in bytes, after which the states are measured again.
     between: usize,
 }
 

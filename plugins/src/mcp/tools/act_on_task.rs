@@ -45,10 +45,11 @@ pub(super) struct Arguments {
     /// For `edit`: the new text of the output.
     content: Option<String>,
     /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
-    /// the aggregates. Without this argument, such an approval fails with `stale` and the difference.
+    /// the aggregates. Without this argument, the call fails with `stale` if an aggregate has changed. The `difference`
+    /// of the error shows the changes.
     accept_stale: Option<bool>,
     /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Without this
-    /// argument, such an approval fails with `superseded`.
+    /// argument, an approval of such output fails with `superseded`.
     accept_superseded: Option<bool>,
     /// For `defer`: the time at which the deferral ends, in RFC 3339. Without `until`, `text` must state the reason for
     /// the deferral.
@@ -74,8 +75,8 @@ pub(super) struct Output {
 }
 
 impl Arguments {
-    /// Fails if an argument has no meaning for the action. For example, `approve` with `modifications` would approve
-    /// the output without the modifications.
+    /// Rejects arguments that the action does not use. Otherwise, `approve` with `modifications`, for example, would
+    /// approve the output without the modifications.
     fn check_meant(&self) -> Result<()> {
         let action = self.action.0;
         let approves = matches!(action, Action::Approve | Action::Edit);

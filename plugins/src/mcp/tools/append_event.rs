@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     payload: Option<Object>,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     metadata: Option<Object>,
-    /// The id or slug of the aggregate's project. The first event sets the project. A later event may only name the same
+    /// The id or slug of the aggregate's project. The first event sets the project. A later event must not name another
     /// project.
     project_id: Option<String>,
     /// A unique id for the event. With an id, the call is safe to repeat: an event with the same id is appended only

@@ -49,7 +49,7 @@ pub(super) async fn create_article(writer: Writer, arguments: Arguments, _call: 
     Ok(Output { article: ShownArticle::from(ArticleView::from(&*article)), repeated })
 }
 
-/// Returns the identity of a call with an idempotency key, by which the engine recognizes a repeated call.
+/// Returns the identity of a call with an idempotency key. The engine recognizes a repeated call by this identity.
 fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<IdempotentRequest> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
     IdempotentRequest::new(user_id, key, &format!("mcp/{}", WORDS.name), &text)

@@ -38,7 +38,8 @@ pub struct ShownType {
     type_name: String,
     display_name: String,
     traits: Vec<String>,
-    /// Whether only dedicated operations change aggregates of this type. `append_event` cannot change these aggregates.
+    /// Whether only dedicated operations change aggregates of this type. If so, `append_event` cannot change these
+    /// aggregates.
     managed: bool,
     /// The fields of the type. Present only if `aggregate_type` is given.
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]

@@ -33,7 +33,9 @@ pub(super) struct Output {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,
-    /// The reason why approval would be rejected now, if the task's status allows approval.
+    /// The reason why approval would be rejected now. Absent if approval would succeed, or if the status of the task
+    /// does not allow approval. Also absent if only stale effects prevent approval: `would_append` marks these effects
+    /// as `stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_refuse: Option<String>,
 }

@@ -30,8 +30,9 @@ pub(super) struct Arguments {
     aggregate_type: Option<String>,
     /// The event types to list, such as `article.published`. Not allowed with `aggregate_id`.
     event_types: Option<Vec<String>>,
-    /// The position of the log after which events are listed. With `aggregate_id`: the version after which events are
-    /// listed, or, with `newest_first`, the version before which events are listed.
+    /// Without `aggregate_id`: the position in the log after which events are listed. With `aggregate_id`: the version
+    /// after which events are listed. With `aggregate_id` and `newest_first`: the version before which events are
+    /// listed.
     after: Option<u64>,
     /// Whether to list the newest events first. Allowed only with `aggregate_id`.
     newest_first: Option<bool>,

@@ -73,8 +73,8 @@ pub(super) async fn query(reader: Reader, arguments: Arguments, call: ToolCall) 
     })
 }
 
-/// Returns the first rows that fit into half of the size limit `bytes`, but at least one row, and whether rows were
-/// left out.
+/// Returns the first rows that together fit into half of the size limit `bytes`, and whether rows were left out. The
+/// first row is returned even if the row exceeds this size.
 fn fitting(mut rows: Vec<Value>, bytes: usize) -> (Vec<Value>, bool) {
     let mut remaining = bytes / 2;
     let fits = rows.iter().take_while(|row| {

@@ -2,7 +2,8 @@
 //! the expression for its value.
 
 /// Declares a struct, and its conversion from a type of the engine. The name after `from` refers to the converted value
-/// in the expressions of the fields. A tuple of names after `from` takes a tuple of values apart.
+/// in the expressions of the fields. If the converted value is a tuple, a tuple of names can follow `from`, with a name
+/// for each item of the value.
 macro_rules! shown {
     (
         $(#[$about:meta])*

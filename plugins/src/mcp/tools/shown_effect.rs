@@ -18,8 +18,9 @@ shown! {
         version: u64 = view.event.version,
         payload: Arc<Object> = view.event.payload.clone(),
         state: Option<Value> = view.state,
-        /// The fields that have changed since the author of the effect read the aggregate. Absent if the aggregate has
-        /// no later version. Null if there are too many events to compare, or if the changes exceed the size limit.
+        /// The fields that have changed since the author of the effect read the aggregate. Present only if the
+        /// aggregate has a later version than the version that the author read. Null if there are too many events to
+        /// compare, or if the changes exceed the size limit.
         #[serde(skip_serializing_if = "Option::is_none")]
         stale: Option<Option<Object>> = view.stale.map(|stale| stale.difference),
     }

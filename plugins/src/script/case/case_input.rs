@@ -204,7 +204,7 @@ fn event(fields: &Object) -> Result<Event, String> {
 }
 
 /// Returns a type with the traits of the case. If the case specifies no traits, returns the built-in type with this
-/// name, or, if no built-in type has the name, a type with the traits of the plugin's subscription.
+/// name. If no built-in type has this name, returns a type with the traits of the plugin's subscription.
 fn definition(name: &str, traits: Option<Vec<String>>, about: &PluginDescription) -> Result<Definition, String> {
     let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
     match (own, traits) {

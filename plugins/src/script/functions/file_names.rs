@@ -1,5 +1,5 @@
-//! Recognizes links to files that are not pages by the names in the links. An import contains only Markdown, so the
-//! server does not know whether such a file exists.
+//! Decides by the name in a link whether the link may lead to a file that is not a page. An import contains only
+//! Markdown, so the server does not know whether such a file exists.
 
 /// The names of well-known files without a suffix, such as `LICENSE`. These files are not pages.
 const FILES: [&str; 42] = [

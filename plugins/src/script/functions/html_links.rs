@@ -3,12 +3,12 @@
 use super::registration::Refused;
 use crate::script::guard::checkpoint;
 
-/// The maximum number of bytes of a tag that are read. Without this limit, a text in which no tag ends would be read
-/// once for each of its tags.
+/// The maximum number of bytes that are read after the name of a tag. Without this limit, a text with many unclosed
+/// tags would be read to the end once for each tag.
 const MAX_TAG: usize = 4096;
-/// The attributes with the target of an `a` element.
+/// The attributes that may contain the target of an `a` element.
 const OF_LINK: &[&str] = &["href"];
-/// The attributes with the target of a component.
+/// The attributes that may contain the target of a component in MDX.
 const OF_COMPONENT: &[&str] = &["href", "to"];
 
 /// Returns the targets of the `a` elements in HTML and of components such as `<Link to="/a">` in MDX, except for

@@ -30,8 +30,9 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-/// Returns the JSON text of a value. Fails if the value cannot be JSON, or is so large that the text must exceed the
-/// maximum size of strings. The interpreter also uses this function to convert maps and arrays to strings.
+/// Returns the JSON text of a value. Fails if the value cannot be represented in JSON. Also fails if the size of the
+/// value shows that the text would exceed the maximum size of strings. The interpreter also uses this function to
+/// convert maps and arrays to strings.
 pub(in crate::script) fn to_json(
     context: &NativeCallContext,
     read: impl FnOnce(&mut ValueReader) -> Result<Value, String>,

@@ -8,8 +8,8 @@ use super::registration::{Refused, function, too_large};
 use super::text::start_of;
 use crate::script::guard::{checkpoint, count_read};
 
-/// The number of entries charged for each link or heading of a list: one for its map, and one for each of its two
-/// fields.
+/// The number of entries that each link or heading in a list counts as: one for its map, and one for each of the map's
+/// two fields.
 const ENTRIES_PER_ITEM: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {

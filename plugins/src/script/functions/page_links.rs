@@ -15,8 +15,8 @@ use super::registration::{Refused, function};
 use super::site_tags;
 use crate::script::guard::{checkpoint, count_read};
 
-/// The number of entries charged for each link of a list: one for its map, one for each of its two fields, and five for
-/// its references. Few links have more references.
+/// The number of entries that each link in a list counts as: one for its map, one for each of the map's two fields, and
+/// five for its references. Few links have more than five references.
 const ENTRIES_PER_ITEM: usize = 8;
 /// The maximum length of a TOML name that [`is_assignment_below`] recognizes, in bytes.
 const MAX_NAME: usize = 100;
@@ -73,8 +73,8 @@ fn page_links(markdown: &str, path: &str, mut links: Listing) -> Result<Listing,
     Ok(links)
 }
 
-/// Returns the links in an event of the Markdown parser other than HTML. `is_defined` returns whether a label has a
-/// link reference definition.
+/// Returns the links in an event of the Markdown parser, except for links in HTML. `is_defined` returns whether a label
+/// has a link reference definition.
 fn of_event(
     event: &Event<'_>,
     range: Range<usize>,
@@ -127,8 +127,8 @@ fn is_note(url: &str) -> bool {
     is_markdown(url.split(['#', '?']).next().unwrap_or_default())
 }
 
-/// Returns whether the line below `[[name]]` assigns a value, so that `[[name]]` is the header of a table in TOML.
-/// `after` is the text after `[[name]]`. The content of a shortcode may be TOML.
+/// Returns whether the line below `[[name]]` assigns a value. If so, `[[name]]` is not a wikilink but the header of a
+/// table in TOML, for example in the content of a shortcode. `after` is the text after `[[name]]`.
 fn is_assignment_below(after: &str) -> bool {
     let Some(below) = after.trim_start_matches([' ', '\r']).strip_prefix('\n') else { return false };
     let below = below.get(..below.floor_char_boundary(MAX_NAME)).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Returns the references to the pages to which a link may lead, by the rules of Obsidian, Hugo, Jekyll and Docusaurus.
+//! Returns references to the pages to which a link may lead. The references follow the rules of Obsidian, Hugo, Jekyll
+//! and Docusaurus.
 //!
 //! The site generator of a project is not known. Therefore the rules of all generators are tried, the rules for paths
 //! first. [`foldwork_engine::model::page`] describes the forms of references.
@@ -13,8 +14,8 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 const MAX_BYTES: usize = 500;
 /// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
-/// The wikilinks that site generators and code hosts replace with a table of contents. A project may also have a note
-/// with such a name.
+/// The wikilinks that site generators and code hosts replace with a table of contents. If the project has a note with
+/// such a name, the wikilink leads to the note. If not, the wikilink does not count as broken.
 const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
@@ -37,8 +38,8 @@ type ReferencesOf = fn(&str, &str) -> Vec<String>;
 /// A link to another page.
 #[derive(Debug, PartialEq)]
 pub(super) struct PageLink {
-    /// The link as it is written. `None` if the link may lead to a file that is not a page. Such a link is not broken
-    /// if no page matches.
+    /// The link as it is written. `None` if the link may lead to a file that is not a page, because such a link does
+    /// not count as broken if no page matches.
     pub text: Option<String>,
     /// The references to the page. The first reference that matches a page counts.
     pub references: Vec<String>,
@@ -110,7 +111,8 @@ pub(super) fn of_wikilink(target: &str, from: &str) -> Option<PageLink> {
 }
 
 /// Returns a link with its distinct references, or `None` if `path` is empty, `text` is too long, or no reference is
-/// valid. A link to a Markdown file must lead to a page. Any other link may lead to a file if `is_file` is set.
+/// valid. `is_file` states that the link may lead to a file that is not a page. If `path` names a Markdown file,
+/// `is_file` is ignored.
 fn link(text: &str, path: &str, is_file: bool, given: Vec<String>) -> Option<PageLink> {
     let mut references = Vec::with_capacity(given.len());
     for reference in given {
@@ -154,7 +156,7 @@ fn from_roots(path: &str, from: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the references of a path that is relative to the page. A path without the suffix of a Markdown file may also
-/// be relative to the address of the page, whose last segment is the page itself.
+/// be relative to the URL of the page. In this URL, the page itself is the last folder.
 fn of_relative(path: &str, from: &str) -> Vec<String> {
     let mut references: Vec<String> = joined(folder(from), path).into_iter().collect();
     if !is_markdown(path) && !is_index(last(from)) {
@@ -187,7 +189,8 @@ fn of_hugo(path: &str, from: &str) -> Vec<String> {
     references
 }
 
-/// Returns the reference of Jekyll's `post_url`, which may name a folder of posts: `/news/2020-01-31-a`.
+/// Returns the reference of Jekyll's `post_url`. The name of the post may begin with a folder, as in
+/// `/news/2020-01-31-a`.
 fn of_post(name: &str, _: &str) -> Vec<String> {
     vec![with_suffix(name.trim_start_matches('/'))]
 }

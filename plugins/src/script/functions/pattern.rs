@@ -134,8 +134,8 @@ impl ScriptPattern {
         Ok(ScriptPattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
-    /// Adds the matches in a text to a list, or the first group of each match if the pattern has groups. The list may
-    /// be full from the start. Omits matches that are too long for the search for groups.
+    /// Adds the matches in a text to a list, or the first group of each match if the pattern has groups. Omits matches
+    /// that are too long for the search for groups. The search ends when the list has no room for a match.
     fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, SearchEnd), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {

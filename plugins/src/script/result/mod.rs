@@ -83,7 +83,8 @@ impl<'a> ResultFields<'a> {
         }
     }
 
-    /// Returns the items of an array field. Each item is read with its path. A missing field has no items.
+    /// Returns the items of an array field, converted by `read`. `read` also receives the path of the item. Returns no
+    /// items if the field is missing or null.
     fn list<T>(
         &self,
         name: &str,
@@ -132,7 +133,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the value that a script would return for this JSON.
+/// Converts JSON text to a value, as if a script had returned the value.
 #[cfg(test)]
 fn of_json(json: &str) -> Value {
     foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON")

@@ -14,8 +14,8 @@ const FIELDS: [&str; 5] = ["artifacts", "message", "review", "does_not_apply", "
 /// A function that creates a product from a reason.
 type OfReason = fn(&str) -> Product;
 
-/// The fields that contain a reason and must be the only field of the result, each with the function that creates the
-/// product.
+/// The fields that contain a reason, each with the function that creates the product from the reason. A result with one
+/// of these fields must have no other field.
 const EXCLUSIVE_FIELDS: [(&str, OfReason); 2] = [("does_not_apply", not_applicable), ("declines", declined)];
 
 /// The default message for a task that does not apply to the plugin.

@@ -123,8 +123,9 @@ fn reads(path: &str, method: &str, needed: Option<&GuardRequirements>) -> bool {
     is_reader && (method == "get" || (method == "post" && is_query))
 }
 
-/// The requirements of an operation, parsed from the name of its guard: scopes, the minimum role after `@`, or a
-/// `session`. A caller needs one of the scopes or, with `all`, every scope.
+/// The requirements of an operation, parsed from the name of its guard. The name is `session`, `all`, or scopes with
+/// `|` between them, and may end with `@` and the minimum role. With scopes, a caller needs one of the scopes. With
+/// `all`, a caller needs every scope. With `session`, a caller needs a token of an identity provider.
 struct GuardRequirements {
     scopes: Vec<String>,
     all: bool,
@@ -155,8 +156,8 @@ impl GuardRequirements {
     }
 }
 
-/// Adds the requirements to the operation's description, and as machine-readable extensions. Replaces the name of the
-/// guard by the security scheme.
+/// Adds the requirements to the operation, both as text in the description and as machine-readable extensions. Replaces
+/// the name of the guard by the security scheme.
 fn describe(operation: &mut Map<String, Value>, needed: Option<&GuardRequirements>) {
     let text = match needed {
         Some(GuardRequirements { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),

@@ -44,8 +44,9 @@ pub fn normalize(node: &mut Value, closed: &BTreeSet<String>) {
     }
 }
 
-/// Replaces `{allOf: [{$ref}], …}` by the reference, or by an equivalent schema if the value may be null, or if a
-/// closed set has a description or a default.
+/// Replaces `{allOf: [{$ref}], …}` by the reference. In two cases, the replacement is a larger schema, because the
+/// reference alone would lose information: if the value may be null, and if a reference to a closed set has a
+/// description or a default.
 fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
     let Some(Value::Array(parts)) = object.get("allOf") else { return };
     let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {
@@ -87,7 +88,8 @@ fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) ->
 }
 
 /// Moves or removes `nullable` if the schema has no type, because `nullable` has an effect only together with a type.
-/// In a `oneOf` or `anyOf`, the first choice becomes nullable. A schema without a type allows null in any case.
+/// If the schema has a `oneOf` or `anyOf`, `nullable` moves to the first choice. Otherwise `nullable` is removed: a
+/// schema without a type allows null anyway.
 fn move_nullable(object: &mut Map<String, Value>) {
     let is_nullable = object.get("nullable").is_some_and(|nullable| *nullable == json!(true));
     if !is_nullable || object.contains_key("type") {

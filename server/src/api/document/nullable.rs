@@ -1,6 +1,5 @@
-//! Optional fields in the OpenAPI document. A request may send null for a field that it may leave out, and a response
-//! sends null for a value that it does not have. Therefore each optional field may be null without an attribute on the
-//! field.
+//! Makes optional fields nullable in the OpenAPI document, so that the fields need no attribute. A request may send
+//! null for an optional field instead of omitting the field, and a response sends null for a field without a value.
 
 use std::collections::HashMap;
 
@@ -11,9 +10,13 @@ use poem_openapi::registry::{MetaApi, MetaSchema, MetaSchemaRef, Registry};
 
 /// Wraps operations, and makes the optional fields in their schemas nullable.
 ///
-/// There are four exceptions: a field with a default; a field without a type, which allows null anyway; a field that
-/// responses leave out, which has the attribute `read_only`; and a field that requests may leave out but must not send
-/// as null, which has the attribute `write_only`. The document does not have these two attributes.
+/// There are four exceptions:
+/// - A field with a default.
+/// - A field without a type. Such a field allows null anyway.
+/// - A field with the attribute `read_only`. Responses omit such a field instead of sending null.
+/// - A field with the attribute `write_only`. Requests may omit such a field, but must not send null.
+///
+/// The document does not contain the attributes `read_only` and `write_only`.
 pub struct NullableFields<A>(pub A);
 
 impl<A: OpenApi> OpenApi for NullableFields<A> {

@@ -74,8 +74,8 @@ pub fn close_requests(schemas: &mut Value, requests: &BTreeSet<String>) {
     }
 }
 
-/// Gives responses separate schemas where requests and responses have the same schema. Requests reject unlisted fields,
-/// but clients should accept the fields that a later server adds to its responses.
+/// Copies each schema that both requests and responses use, and makes responses use the copy. The schemas of requests
+/// reject unlisted fields, but clients should accept the fields that a later server adds to its responses.
 pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &BTreeSet<String>) {
     let responses = response_schemas_of(document, schemas);
     let is_object = |name: &&String| schemas[name.as_str()].get("properties").is_some();

@@ -17,8 +17,8 @@ use crate::wire::task::{
 
 pub struct Api;
 
-/// Declares the operations, each with the schema of its body, its response and its command. `$access` and `$body` name
-/// the caller's access and the body in the commands.
+/// Declares the operations. Each operation has a schema of the request body, a response and a command. In the commands,
+/// `$access` is the caller's access and `$body` is the request body.
 macro_rules! actions {
     ($access:ident, $body:ident; $($(#[$about:meta])+ $name:ident: $sent:ident -> $response:ident = $command:expr;)+) => {
         #[OpenApi(tag = "Section::Mailbox")]
@@ -63,8 +63,9 @@ actions! {
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
-    /// The server appends effects as for `approve`. If the effect contains a changed text or field, the server changes
-    /// the effect as well. Otherwise the response is 409 `effect_unchanged`; a request with `artifact` can give the new
+    /// The server appends effects as for `approve`. If the artifact has an effect, the server changes the edited text
+    /// or field in the effect as well. If the effect does not contain the text or the field, or contains the text more
+    /// than once, the response is 409 `effect_unchanged`. In this case, a request with `artifact` can give the new
     /// effect.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
@@ -84,10 +85,10 @@ actions! {
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
     defer_task: DeferTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
-    /// Asks the agent a question, or answers the agent's question. The actions `request-changes` and `answer` are more
-    /// specific.
+    /// Asks the agent a question, or answers the agent's question.
     ///
-    /// The task then waits for its agent, and the server notifies the agent.
+    /// The task then waits for its agent, which gets the message as `task.asked`. With the action `request-changes`,
+    /// the agent gets `task.changes_requested` instead, and with `answer`, the agent gets `task.answered`.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     ask_task: AskTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 

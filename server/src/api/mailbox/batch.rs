@@ -30,12 +30,13 @@ impl Api {
     /// Performs one action on many tasks. Each task succeeds or fails independently and has the same result as the
     /// action on a single task.
     ///
-    /// The request names the tasks by their ids, by their ids and expected versions, or by a filter with the number of
-    /// matching tasks.
+    /// The request names the tasks by `ids`, by `expected_versions`, or by a `filter` together with `expected`, the
+    /// number of matching tasks.
     ///
     /// If a task has another version than `expected_versions` states, the action does not change the task, and the
     /// task's result is 409 `version_conflict`. If the filter matches another number of tasks than `expected`, the
-    /// request is rejected. Therefore the action cannot affect tasks, or output, that the caller has not seen.
+    /// request is rejected. With `ids`, no version is checked, so the action can affect output that the caller has not
+    /// seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(
         &self,

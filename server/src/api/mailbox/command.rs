@@ -26,7 +26,7 @@ use crate::wire::task::{
 /// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;
 
-/// The field with the version of one task, which a request about many tasks does not have.
+/// The field with the expected version of a task. Requests about many tasks do not have this field.
 const EXPECTED_VERSION: &str = "expected_version";
 
 /// A request for an action of a person.
@@ -100,7 +100,7 @@ fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>
     Ok(ApprovalOverrides { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
 }
 
-/// Fails if a request contains more than one of these fields, because only one field would be read.
+/// Fails if the request contains more than one of `fields`. Otherwise the server would read only one of these fields.
 fn only_one(fields: &[(&str, bool)]) -> Result<(), Error> {
     several(fields).map_or(Ok(()), |wrong| Err(vec![wrong].into()))
 }
@@ -216,8 +216,8 @@ pub fn worker<T>(agent_id: &SentField<T>, claim: &SentField<Option<u64>>) -> Res
     Ok(Claimant::new(agent_id.text()?, number))
 }
 
-/// Returns the assignee, or `None` without a type or with the type `none`. The types `agent` and `user` require an id,
-/// and an id requires one of these types.
+/// Returns the assignee, or `None` if the type is absent or is `none`. The types `agent` and `user` require an id, and
+/// an id requires one of these types.
 pub fn assignee<T>(kind: &SentField<T>, id: &SentText) -> Result<Option<Assignee>, Error> {
     let mut wrong = Violations::default();
     let (named, given) = (kind.text_or_violation(&mut wrong), id.text_or_violation(&mut wrong));
@@ -305,8 +305,8 @@ impl FilterTexts {
     }
 }
 
-/// Returns the values in a comma-separated list, each once, because each task is compared with every value in the list.
-/// Returns `None` if a name is unknown.
+/// Returns the values in a comma-separated list, or `None` if a name is unknown. Leaves out repeated values, because
+/// each task is compared with every value.
 fn named<T: VariantArray + Copy + PartialEq>(list: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let found: Vec<T> = list.split(',').map(|name| parse(name.trim())).collect::<Option<_>>()?;
     Some(T::VARIANTS.iter().copied().filter(|value| found.contains(value)).collect())

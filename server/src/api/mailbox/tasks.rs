@@ -86,9 +86,9 @@ impl Api {
 
     /// Creates a task.
     ///
-    /// An assignee who is not in the workspace is rejected, also in `metadata.review.escalate`. If the body has an
-    /// `idempotency_key`, a later request with the same key creates no task and returns the first task. The key never
-    /// expires.
+    /// If the assignee, or an assignee in `metadata.review.escalate`, is not in the workspace, the request is rejected.
+    /// If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
+    /// task. The key never expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
         &self,
@@ -109,8 +109,8 @@ impl Api {
     /// Returns one task with its messages, artifacts and timeline.
     ///
     /// The timeline contains the task's events in the order of the log, with the ids of messages and artifacts.
-    /// `would_append` contains the events that approval would append now. A preview of effects counts as a query, so
-    /// the request may get 429 `too_many_queries`.
+    /// `would_append` contains the events that approval would append now. If the task has effects, the computation of
+    /// `would_append` counts as a query, and the response can be 429 `too_many_queries`.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,

@@ -27,7 +27,8 @@ impl<'a> ImportWarnings<'a> {
         Self { note, left_out, doubtful, missing, has_unread }
     }
 
-    /// Adds a file to the files without an article, and reports once for each file that its text is not imported.
+    /// Adds a file to the files without an article. Also reports the reason, unless the file was already reported as
+    /// left out.
     pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {

@@ -93,8 +93,8 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// Records the full path of the folder before anything else is appended, if the record has no path or a different
-    /// path. Otherwise another folder with the same name could continue this import.
+    /// If the record of the import has no path or a different path, records the full path of the folder before anything
+    /// else is appended. Without this path, another folder with the same name could continue this import.
     pub async fn record_path(&mut self) -> anyhow::Result<()> {
         if !self.record.has_other_path {
             return Ok(());

@@ -28,8 +28,8 @@ pub struct SlugQueue {
 }
 
 impl Slugs {
-    /// Assigns a slug to the article of a file: `wanted`, the slug in the file's front matter, if that slug is free, or
-    /// else the slug of the path.
+    /// Assigns a slug to the article of a file. `wanted` is the slug in the file's front matter. If `wanted` is `None`
+    /// or not free, assigns the slug of the path.
     pub fn assign(&mut self, wanted: Option<&str>, path: &str, article: usize) -> String {
         match wanted.filter(|slug| self.is_free(slug, article)) {
             Some(slug) => {
@@ -103,8 +103,8 @@ impl SlugQueue {
     }
 }
 
-/// Returns the slug for the path of a Markdown file, without the file's extension. If the path has no letters or
-/// digits, the slug contains a digest of the path.
+/// Returns the slug for the path of a Markdown file. The file's extension is not part of the slug. If the rest of the
+/// path has no letters or digits, the slug contains a digest of the path.
 pub fn of_path(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut slug = slugify(stem);
@@ -115,9 +115,9 @@ pub fn of_path(path: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns whether a slug is the slug of a path, with or without a number at its end. Also accepts the slug that
-/// earlier versions derived from only the ASCII letters and digits of the path, so that an article keeps its slug while
-/// its path stays the same.
+/// Returns whether a slug is the slug of a path, with or without a number at its end. Earlier versions of the program
+/// derived the slug from only the ASCII letters and digits of the path. Such a slug is accepted as well, so that an
+/// article keeps its slug while its path stays the same.
 pub fn is_of_path(slug: &str, path: &str) -> bool {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let earlier = match words(stem) {

@@ -34,7 +34,7 @@ pub struct SourceIdentity {
 pub enum TextFault {
     /// The file cannot be an article.
     Unfit(String),
-    /// The file could not be read. The file may exist unchanged, so its article stays.
+    /// The file could not be read. Its article stays, because the file can still exist unchanged.
     Unread(String),
 }
 
@@ -158,14 +158,15 @@ impl FileSource {
     }
 }
 
-/// Returns the text that names a source for the user: the path of a folder, or the remote of a repository. A source
-/// without such a text is named by its folder.
+/// Returns the text that names a source for the user: the path of a folder, or the remote of a repository. If the path
+/// or the remote is empty, returns the name of the source's folder.
 pub fn shown<'a>(kind: &str, name: &'a str, root: &'a str, remote: &'a str) -> &'a str {
     let address = if kind == "git" { remote } else { root };
     if address.is_empty() { name } else { address }
 }
 
-/// Returns the reason why a repository cannot be opened, with the remedy if libgit2 lacks support for its format.
+/// Returns the reason why a repository cannot be opened. If libgit2 does not support the repository's format, the
+/// reason contains the remedy.
 fn reason(message: &str) -> String {
     if message.contains("object format") {
         return "its object ids are SHA-256, and only SHA-1 is supported; import a copy of its history in a repository \

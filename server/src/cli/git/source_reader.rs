@@ -64,9 +64,10 @@ pub struct Summary {
 /// The commits to follow from the state of a project to HEAD.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CommitRoute {
-    /// The commit with which the project is compared first, because an earlier import was interrupted within a commit.
+    /// The commit with which the project is compared first. Set if an earlier import ended before all events of a
+    /// commit were appended.
     partial: Option<Oid>,
-    /// The commits to follow one by one, each with the previous commit.
+    /// The commits to follow one by one. Each item is the previous commit, if any, and the commit to follow.
     commits: Vec<(Option<Oid>, Oid)>,
     /// Whether the route is a single step across a rewritten history, instead of commits that follow their parents.
     is_one_step: bool,
@@ -152,10 +153,10 @@ impl SourceReader {
         }
     }
 
-    /// Returns the ids of the articles whose files have a matching path at any commit of the route. The set is empty if
-    /// the user gave no globs.
+    /// Returns the ids of the articles whose files match the globs at any commit of the route. An article is imported
+    /// with its whole history or not at all.
     ///
-    /// An article is imported with its whole history or not at all.
+    /// If the user gave no globs, every article is imported, and the set is empty.
     fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {
         if self.is_everything {
             return Ok(HashSet::new());

@@ -13,7 +13,7 @@ pub const BODY: &str = "body";
 
 pub type Digest = [u8; 16];
 
-/// The fields of an article on the server after the events so far.
+/// The fields that an article has after the events that the import has produced so far.
 #[derive(Clone, Debug, Default)]
 pub struct ArticleState {
     fields: BTreeMap<String, FieldState>,
@@ -73,7 +73,7 @@ impl ArticleState {
         changed
     }
 
-    /// Adds or replaces the fields of the file. Removes the fields that only earlier texts of the file had.
+    /// Sets the fields that the file has now. Removes the other fields that come from the file.
     pub fn update(&mut self, fields: &Map<String, Value>) {
         self.fields.retain(|name, field| !field.of_file || fields.contains_key(name));
         self.merge(fields, true);

@@ -32,8 +32,8 @@ pub struct Article {
     pub blob: Option<Oid>,
     /// The time of the article's last event.
     pub last: Option<Timestamp>,
-    /// Whether the file is imported. Files that are not imported are followed too, because they may get a path that is
-    /// imported.
+    /// Whether the file is imported. Files that are not imported are followed as well, because a later commit can move
+    /// such a file to a path that is imported.
     pub is_chosen: bool,
 }
 
@@ -46,8 +46,8 @@ pub struct HistoryWalk<'a> {
     seed: String,
     /// Distinguishes the ids of articles that different imports create at the same path and commit.
     salt: u64,
-    /// The ids of the articles that are imported from their creation on, because their files get a matching path later.
-    /// A walk with a closed outbox collects these ids.
+    /// The ids of the articles whose files match the globs at any commit. These articles are imported from their
+    /// creation on. A walk with a closed outbox collects these ids.
     pub chosen: HashSet<String>,
     live: HashMap<String, Article>,
     /// Further articles of paths that already have an article.
@@ -195,9 +195,9 @@ impl<'a> HistoryWalk<'a> {
         name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
     }
 
-    /// Creates the article of a new file, or adopts the article at the same path that was not imported from this
-    /// source. If an article already has the id for this birth, the new file is a copy, and its article gets another
-    /// id.
+    /// Creates the article of a new file. If the project has an article at the same path that was not imported from
+    /// this source, adopts that article instead. If another article already has the id for `birth`, the new file is a
+    /// copy, and its article gets a different id.
     fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
             return self.adopt(other, path, blob, outbox);
@@ -314,8 +314,8 @@ impl<'a> HistoryWalk<'a> {
         Ok(Ok(()))
     }
 
-    /// If no field of the article's state is marked yet, as in a state from the server, marks the fields of the file's
-    /// earlier text as fields that come from the file.
+    /// Marks the fields of the file's earlier text as fields that come from the file, unless these fields are already
+    /// marked. Only a state from the server has fields that are not yet marked.
     fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
         if let (Some(state), Some(before)) = (&mut article.state, before)
             && !state.is_marked()

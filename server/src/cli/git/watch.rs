@@ -16,7 +16,7 @@ use crate::cli::progress::ProgressIndicator;
 /// The interval between two checks of the source.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// A warning that is printed once, although each check may fail for the same reason.
+/// A warning about a failed check. If consecutive checks fail for the same reason, the warning is printed only once.
 #[derive(Default)]
 struct RepeatedWarning {
     /// The warning about the last check, or `None` if that check succeeded.
@@ -44,8 +44,8 @@ pub async fn watch(client: &Client, place: &SourcePlace, options: &Options) -> a
 }
 
 impl RepeatedWarning {
-    /// Returns the warning about the outcome of a check, or `None` if the check succeeded, or failed for the same
-    /// reason as the last check.
+    /// Returns the warning about a failed check. Returns `None` if the check succeeded, or if the previous check failed
+    /// for the same reason.
     fn next(&mut self, error: Option<&anyhow::Error>) -> Option<String> {
         let warning = error.map(|error| format!("warning: {error:#}"));
         let is_new = warning != self.last;
@@ -76,8 +76,8 @@ pub async fn import_if_changed(
     Ok(Some(outcome.summary(time)))
 }
 
-/// Returns a value that changes when HEAD or a file of the folder changes. A file that can no longer be read, and a
-/// removed file that could not be read before, change the value as well.
+/// Returns a value that changes when HEAD or a file of the folder changes. The value also changes when a file can no
+/// longer be read, and when a file that could not be read is removed.
 fn fingerprint(source: &FileSource) -> anyhow::Result<u64> {
     let mut hasher = DefaultHasher::new();
     match source {

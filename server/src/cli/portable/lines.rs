@@ -11,8 +11,8 @@ use serde_json::Value;
 /// versions.
 pub const FORMAT: u64 = 2;
 
-/// Returns the version of the format of an export. Version 2, which adds revocations and removals, is needed only for
-/// members and keys. Earlier programs can therefore read all other exports.
+/// Returns the version of an export's format: version 2 if the export has members and keys, and otherwise version 1.
+/// Only version 2 can contain revocations and removals. Earlier programs can read only version 1.
 pub fn format_of(has_members: bool) -> u64 {
     if has_members { FORMAT } else { 1 }
 }
@@ -194,7 +194,7 @@ impl<'a> ExportLine<'a> {
 }
 
 impl ExportHeader {
-    /// Parses the first line of an export. Rejects the format of a newer program.
+    /// Parses the first line of an export. Fails if this program cannot read the version of the format.
     fn parse(line: &str) -> anyhow::Result<Self> {
         /// The part of the line that every version has.
         #[derive(Deserialize)]

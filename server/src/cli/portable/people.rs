@@ -66,9 +66,9 @@ pub struct People {
     pub keys: u64,
     /// The number of members who were removed or got a lower role, and of keys that were revoked or expire earlier.
     pub ended: u64,
-    /// The number of members and keys that were left out, because the workspace had removed the member or revoked the
-    /// key, the key's user was not a member, the key existed in another workspace, or the import would have raised a
-    /// role or would have demoted or removed the owner of the workspace.
+    /// The number of members and keys that were left out. The possible reasons: the workspace had removed the member or
+    /// revoked the key; the key's user was not a member; the key existed in another workspace; the import would have
+    /// raised a role; the import would have demoted or removed the owner of the workspace.
     pub refused: u64,
     /// The number of lines that were left out, because the workspace existed before the import and `--with-members` was
     /// not set.
@@ -103,8 +103,7 @@ impl People {
         Ok(())
     }
 
-    /// Returns lines for the import's output, with the numbers of members and keys that ended, were rejected or were
-    /// left out.
+    /// Returns lines for the import's output: a line for each of `ended`, `refused` and `left_out` that is not 0.
     pub fn remarks(&self) -> Vec<String> {
         let remarks = [
             (

@@ -1,5 +1,5 @@
-//! The fields of exported events that only the log sets: the actor, the time and the version. An import keeps these
-//! fields.
+//! The fields of an exported event that the log had set: the actor, the time and the version. An import into a store
+//! keeps these fields.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::cli::event::PortableEvent;
 /// The maximum length of the name of an actor in bytes.
 const MAX_ACTOR: usize = 200;
 
-/// The fields of an event that only the log sets.
+/// The fields of an exported event that are not part of [`PortableEvent`].
 #[derive(Deserialize)]
 pub struct RecordedFields<'a> {
     #[serde(borrow, default)]

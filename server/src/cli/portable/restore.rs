@@ -54,7 +54,7 @@ pub struct ImportReport {
     /// The number of events that the import left out. The import leaves out the events of a plugin's agent if a server
     /// has already registered the agent in the workspace.
     pub left_out: u64,
-    /// The number of article events that got another slug than in the file.
+    /// The number of article events whose slug differs from the slug in the file.
     pub renamed: u64,
 }
 
@@ -120,10 +120,10 @@ struct ImportRun {
     projects: HashMap<String, ExportedProject>,
     /// The ids and slugs of the projects that the workspace is known to have.
     present: HashSet<String>,
-    /// The number of definitions of each type that were read.
+    /// The number of definitions that were read for each type.
     definitions: HashMap<String, usize>,
-    /// The agents of plugins that a server has already registered in the workspace. Their events in the file are left
-    /// out.
+    /// The ids of the agents that a server has already registered for plugins of the workspace. The import leaves out
+    /// the events of these agents.
     registered: HashSet<String>,
     restored: ImportReport,
 }
@@ -225,8 +225,9 @@ impl ImportRun {
         self.store.as_ref().context("no workspace is open")
     }
 
-    /// Applies a definition unless the type has this definition now, or had this definition at the same point of its
-    /// history. Fails if the type had a different definition at this point.
+    /// Applies a definition of a type. Does nothing if the definition is the type's current definition in the
+    /// workspace. Otherwise, compares the nth definition of the type in the file with the type's nth definition in the
+    /// workspace, if there is one: does nothing if both are equal, and fails if they differ.
     async fn define(&mut self, line: ExportedDefinition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);
@@ -279,8 +280,8 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Returns whether an event belongs to an agent of a plugin that a server has already registered in the workspace.
-    /// Such an agent has the same id in every workspace, and the import does not change the agent.
+    /// Returns whether an event belongs to an agent that a server has already registered for a plugin of the workspace.
+    /// The agent of a plugin has the same id in every workspace. The import does not change a registered agent.
     async fn is_registered(&mut self, event: &PortableEvent<'_>) -> anyhow::Result<bool> {
         if event.event_type == "agent.created" {
             let store = self.store.as_ref().context("no workspace is open")?;
@@ -295,8 +296,8 @@ impl ImportRun {
         Ok(self.registered.contains(&*event.aggregate_id))
     }
 
-    /// Appends an event of a file. `named` is the event's payload if the folder contains the bytes that the event
-    /// refers to.
+    /// Appends an event of a file in the workspace. `named` is the event's payload, or `None` if the export's folder
+    /// does not contain the bytes that the event refers to.
     async fn append_file(&mut self, event: NewEvent, named: Option<&str>) -> anyhow::Result<()> {
         let bytes = match named {
             None => None,

@@ -42,7 +42,8 @@ impl FileSlugs {
     }
 }
 
-/// Warns about the appended events that got another slug than their lines have. Returns the number of these events.
+/// Warns about each appended event of an article whose slug differs from the slug in the event's line. Returns the
+/// number of these events.
 pub fn warn(progress: &ProgressIndicator, appended: &AppendOutcome, sent: &[Sent], lines: &[u64]) -> u64 {
     let mut renamed_slugs = 0;
     let events = appended.events.iter().zip(&appended.repeated).zip(sent.iter().zip(lines)).enumerate();

@@ -1,4 +1,4 @@
-//! Limits a sort to the rows that a later `$limit` keeps, and merges adjacent limits and adjacent skips.
+//! Limits a sort to the rows that the following `$limit` needs, and merges adjacent limits and adjacent skips.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};

@@ -22,9 +22,9 @@ struct Rule {
     /// Whether the rule applies even without push-down. Rules that influence which rows cause errors always apply,
     /// because the errors of a pipeline must not depend on its source.
     always: bool,
-    /// Whether the rule changes which rows reach a step. Such a rule does not apply to steps that use random numbers.
-    /// The random number of a row depends on the preceding rows, and a preview, which does not move filters, must use
-    /// the same numbers.
+    /// Whether the rule changes which rows reach a step. Such a rule does not apply to a list of steps if any of the
+    /// steps uses random numbers. The random number of a row depends on the preceding rows. A pipeline must use the
+    /// same random numbers as its preview, and a preview does not move filters.
     moves_filters: bool,
 }
 
@@ -90,8 +90,8 @@ pub fn optimize(plan: &mut LogicalPlan, options: &Options) -> Vec<&'static str> 
     applied
 }
 
-/// Applies the rules that change neither the order nor the results of the steps, and applies every rule to the plans
-/// inside the steps. Skips the rules that the options do not allow.
+/// Applies every rule to the plans inside the steps. Applies to the plan itself only the rules that change neither the
+/// order nor the results of the steps. Skips the rules that the options do not allow.
 pub fn optimize_inside(plan: &mut LogicalPlan, options: &Options) {
     let around = Surroundings { options, join: None };
     for rule in rules().iter().filter(|rule| options.push_down || rule.always) {
@@ -121,8 +121,7 @@ impl Rule {
         !self.moves_filters || !nodes.iter().any(|node| draws(&node.text))
     }
 
-    /// Applies the rule to the plans and steps that the steps in `nodes` contain. Returns whether a plan or step
-    /// changed.
+    /// Applies the rule to the plans and steps inside `nodes`. Returns whether a plan or step changed.
     fn apply_inside(&self, nodes: &mut [PlanNode], around: &Surroundings) -> bool {
         let mut changed = false;
         for node in nodes {

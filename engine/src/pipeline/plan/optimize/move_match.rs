@@ -113,8 +113,9 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
     true
 }
 
-/// Returns whether a condition reads only the field at `key`, and holds for all rows of a partition or for none. Null
-/// and a missing field are one partition, and so are equal numbers of different types.
+/// Returns whether a condition reads only the field at `key`, and holds either for all rows of a partition or for none.
+/// Returns `false` for a comparison with null, because null and a missing field belong to the same partition. Returns
+/// `false` for a test of types, because equal numbers of different types belong to the same partition.
 fn selects_partitions(conjunct: &Filter, key: &str) -> bool {
     let is_of_value = |test: &Test| match test {
         Test::Compare(_, value) => !value.is_null(),

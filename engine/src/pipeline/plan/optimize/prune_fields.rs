@@ -55,8 +55,8 @@ pub fn of_steps(nodes: &[PlanNode]) -> Option<ReadFields> {
     (read(nodes, &mut fields) && !fields.is_whole).then_some(fields)
 }
 
-/// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
-/// contains whole rows.
+/// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if there is no
+/// such step, or if `$unionWith` or `$redact` comes first.
 fn read(nodes: &[PlanNode], fields: &mut ReadFields) -> bool {
     for node in nodes {
         match &node.step {

@@ -48,7 +48,7 @@ pub fn apply(plan: &mut LogicalPlan, _around: &Surroundings) -> bool {
 }
 
 /// Returns `Support::Exact` if the conjunct reads only fields of the row, and `Support::None` otherwise. A source in
-/// memory cannot evaluate other conjuncts.
+/// memory can evaluate only conjuncts that read nothing but fields of the row.
 fn plain(conjunct: &Filter) -> Support {
     if conjunct.is_plain() { Support::Exact } else { Support::None }
 }

@@ -1,4 +1,4 @@
-//! `$bucket`: groups rows by the range that contains a value.
+//! `$bucket`: computes a value for each row, and groups the rows by the range that contains the value.
 
 use std::collections::BTreeMap;
 

@@ -136,8 +136,9 @@ impl BucketAutoOperator {
     }
 }
 
-/// Adjusts the last range in `ranges` and the `next` range so that one ends where the other begins. With a granularity,
-/// rounds the lower bound of the first range down.
+/// Joins the `next` range to the last range in `ranges`. Without a granularity, moves the end of the last range to the
+/// start of `next`. With a granularity, moves the start of `next` to the end of the last range, or rounds the start
+/// down if `next` is the first range.
 fn join(ranges: &mut [BucketRange], next: &mut BucketRange, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),

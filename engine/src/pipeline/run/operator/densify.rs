@@ -119,8 +119,8 @@ fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
 }
 
 impl DensifyOperator {
-    /// For a range between two values, starts the series at the lower value if the stage has no partition fields or the
-    /// input is empty. In these cases, the stage adds the series even if no row has a value.
+    /// Starts the series of added rows at the lower bound, if the range is between two values, and the stage has no
+    /// partition fields or no input rows. The stage then adds the series even if no row has a value.
     fn begin_series(&self, partitions: &mut Vec<DensifyPartition>) {
         let Range::Between(lower, _) = &self.densify.range else { return };
         if partitions.is_empty() {
@@ -188,7 +188,7 @@ struct DensifiedRows<'a> {
     added: usize,
 }
 
-/// The partition to which rows are being added, and the value at which the additions end.
+/// The partition to which rows are being added, and the value up to which rows are added.
 struct Goal {
     partition: usize,
     end: Value,
@@ -225,7 +225,7 @@ impl Iterator for DensifiedRows<'_> {
 }
 
 impl DensifiedRows<'_> {
-    /// Returns the next added row, or `None` if there is no goal or the goal is reached.
+    /// Returns the next row to add, or `None` if there is no goal or all rows up to the goal have been added.
     fn add(&mut self) -> Result<Option<Value>> {
         let Some(goal) = &self.goal else { return Ok(None) };
         let partition = &mut self.partitions[goal.partition];
@@ -251,8 +251,9 @@ impl DensifiedRows<'_> {
         Ok(Some(row.into()))
     }
 
-    /// Returns the goal of the additions before an input row with the value `value`. If the partition has no next value
-    /// yet, sets the next value to the lower bound of the range.
+    /// Returns the goal up to which rows are added to a partition before an input row. `value` is the value of the
+    /// input row. If the partition has no next value yet, sets the next value to the start of the range. With
+    /// [`Range::Partition`], the range starts at `value`.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),

@@ -36,8 +36,8 @@ fn text(value: &Value) -> Option<Arc<str>> {
 }
 
 impl FollowOperator {
-    /// Runs the sub-pipeline over the states that edges connect to the nodes named in a row. Returns the resulting rows
-    /// as an array.
+    /// Runs the sub-pipeline over the states that are reached from the nodes of a row, and returns the resulting rows
+    /// as an array. The field `local` of the row contains the ids of the nodes.
     fn reached(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row, run.query)? {

@@ -25,7 +25,7 @@ struct SearchedRows {
     by_value: FxHashMap<Value, Vec<usize>>,
     /// For each row, the first row with the same `_id`, or `None` if the row has no `_id`.
     first: Vec<Option<usize>>,
-    /// The path of the values with which the search continues.
+    /// The path of the values in a found row that the search looks up next.
     from: QueryPath,
     /// The results of earlier searches, by start value.
     known: FxHashMap<Value, Value>,
@@ -167,8 +167,8 @@ impl GraphLookupOperator {
 }
 
 impl SearchedRows {
-    /// Adds to `values` the values at the path `from` of a row, except the values in `asked`. An array contributes its
-    /// items.
+    /// Adds the values of a row at the path `from` to `values`. Adds the items of an array instead of the array. Skips
+    /// the values in `asked`.
     fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
         self.from.any(row, Leaf::Whole, &mut |value| {
             let Some(value) = value else { return Ok(false) };

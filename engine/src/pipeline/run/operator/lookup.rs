@@ -21,8 +21,8 @@ use crate::pipeline::value::query_path::{Leaf, QueryPath};
 /// The operator of `$lookup`.
 pub struct LookupOperator {
     pub join: Option<(QueryPath, QueryPath)>,
-    /// A foreign path, and an expression that must equal the value at the path under the comparison rules of
-    /// expressions.
+    /// A foreign path and an expression. A foreign row matches if its value at the path equals the value of the
+    /// expression. The values are compared as in expressions.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     pub program: Program,
@@ -88,8 +88,8 @@ impl Operator for LookupOperator {
 }
 
 impl LookupOperator {
-    /// Reads the input rows of the sub-pipeline and indexes their values, or returns a probe that finds the rows
-    /// through a column.
+    /// Returns a probe if the foreign rows can be found through a column. Otherwise, reads the foreign rows and indexes
+    /// them by their values.
     fn read<'a>(&'a self, run: RunContext<'a>) -> Result<ForeignSide<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?

@@ -17,8 +17,8 @@ use crate::pipeline::value::sum::{NumericValue, Sum};
 pub enum PartialResults {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
-    /// The least or the greatest value of each group so far, with the bytes that the query is charged for the value.
-    /// The flag is `true` for the least.
+    /// The least or the greatest value of each group so far, with the number of bytes that the query is charged for the
+    /// value. The flag is `true` if the values are the least values.
     Extremes(Vec<(Option<Value>, usize)>, bool),
     States(Vec<AccumulatorState>),
 }

@@ -48,8 +48,8 @@ enum AccumulatorInput {
 }
 
 impl ColumnGroup {
-    /// Creates a grouping over columns. Returns `None` if columns cannot replace the preceding step or provide the
-    /// input.
+    /// Creates a grouping over columns. Returns `None` if the preceding step cannot run over columns, or if columns
+    /// cannot provide the input of the grouping.
     pub fn new(preceding: PrecedingStep, group: &ast::Group) -> Option<ColumnGroup> {
         let mut unwind = None;
         let before = match preceding {
@@ -285,8 +285,9 @@ pub struct GroupRow {
 }
 
 impl GroupRow {
-    /// Returns the row. If an operator keeps the row, the operator charges the query for the row. Returns an error if a
-    /// computed field is nested too deeply or too large. The key, which is the first field, has already been checked.
+    /// Returns the row. Cancels the charge for the computed fields, because an operator that keeps the row charges the
+    /// query for the row. Returns an error if a computed field is nested too deeply or too large. The key, which is the
+    /// first field, has already been checked.
     pub fn into_row(self, query: &Context) -> Result<Value> {
         query.give_back(self.kept_bytes);
         let fields = self.row.as_object().into_iter().flat_map(Object::iter);
@@ -317,8 +318,8 @@ fn number(
     Ok(())
 }
 
-/// Returns the keys of the groups whose first row is among these rows. Equal keys may have different representations,
-/// such as `1` and `1.0`. A group has the representation of its first row.
+/// Returns the keys of the groups whose first row is in `rows`. Equal keys may have different representations, such as
+/// `1` and `1.0`. The key of a group has the representation of the first row.
 fn new_ids(
     group: &ColumnGroup,
     inputs: &[ChunkValues],

@@ -42,10 +42,13 @@ pub enum IntermediateStep<'p> {
 }
 
 impl<'p> IntermediateStep<'p> {
-    /// Creates the step for a projection. Returns `None` if the projection does more than keep, drop or compute
-    /// top-level fields, or if an expression draws random numbers. `read` contains the fields that the next step reads
-    /// from every row. Also returns `None` if `read` lacks a computed field: the expression of an unread field may
-    /// fail, so the expression must still be evaluated.
+    /// Creates the step for a projection. `read` contains the fields that the next step reads from every row.
+    ///
+    /// Returns `None` in these cases:
+    /// - The projection does more than keep, drop or compute top-level fields.
+    /// - An expression draws random numbers.
+    /// - `read` lacks a computed field. The expression of this field may fail, so the expression must be evaluated
+    ///   although the next step does not read the field.
     pub fn projection(projection: &'p Projection, read: &[Arc<str>]) -> Option<IntermediateStep<'p>> {
         let is_simple = projection.root.fields.iter().all(|(name, field)| match field {
             ProjectedField::Keep | ProjectedField::Drop => true,
@@ -151,8 +154,8 @@ impl RowInput {
 }
 
 impl Shape {
-    /// Adds an input at a path. Returns `false` if another input already contains the path. Callers add shorter paths
-    /// first.
+    /// Adds an input at a path. If another input already contains the value at the path, adds nothing and returns
+    /// `false`. Callers must add shorter paths before longer paths.
     fn put(&mut self, path: &[Arc<str>], input: usize) -> bool {
         let (Shape::Object(fields), Some((first, rest))) = (self, path.split_first()) else { return false };
         match fields.iter_mut().find(|(name, _)| name == first) {

@@ -22,7 +22,8 @@ pub enum InputValues<'a> {
 }
 
 impl InputValues<'_> {
-    /// Returns the value of a row. `nth` is the position among the given rows, and `row` is the index in the segment.
+    /// Returns the value of a row. `row` is the index of the row in the segment, and `nth` is the position of the row
+    /// in the list of processed rows.
     pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
         match self {
             InputValues::Segment(segment) => segment.value(row as usize, texts),
@@ -48,7 +49,7 @@ impl InputValues<'_> {
 
 const UNASSIGNED: u32 = u32::MAX;
 
-/// The numbers that are assigned to the distinct values, in the order of their first appearance.
+/// The numbers of the distinct values. The values are numbered in the order in which they first appear.
 pub struct Keys<'a> {
     texts: &'a Dictionary,
     by_code: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Inputs bound to columns, which provide the values for rows of a segment.
+//! Inputs that are bound to columns, and the values that the inputs provide for the rows of a segment.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -26,7 +26,7 @@ static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
 pub enum ColumnSource<'a> {
     Constant(&'a Value),
     Column(&'a Column),
-    /// The items of the arrays in a column, or the values that a path reads in the items.
+    /// The items of the arrays in a column or, with a path, the value at this path in each item.
     Item(&'a Column, Option<&'a FieldPath>),
     Computed(ComputedSource<'a>),
 }
@@ -55,7 +55,7 @@ pub struct Chunk<'c> {
 }
 
 impl Chunk<'_> {
-    /// Returns the size of a list with a value for each row, in bytes.
+    /// Returns the size, in bytes, of a list that contains one value for each row.
     fn list_bytes(&self) -> usize {
         self.rows.len() * size_of::<Option<Value>>()
     }
@@ -78,7 +78,7 @@ impl ChunkValues<'_> {
         self.list_bytes + self.built_bytes
     }
 
-    /// Returns an upper limit for the bytes of one row's value that were built for the chunk.
+    /// Returns how many bytes of a row's value, at most, were built for the chunk.
     fn built(&self) -> usize {
         if self.built_bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }
@@ -156,7 +156,8 @@ impl<'a> ColumnSource<'a> {
         Ok(ChunkValues { input: InputValues::Values(buffer), texts: self.texts(), list_bytes, built_bytes })
     }
 
-    /// Returns whether the source builds a new array for each row. Rows of the table share their arrays instead.
+    /// Returns whether reading the source builds a new array for each row. In contrast, a value from a row of the table
+    /// shares the row's array.
     pub fn builds_arrays(&self) -> bool {
         let ColumnSource::Column(column) = self else { return false };
         column.segments().iter().any(|segment| matches!(segment.cells(), Cells::Lists(_)))
@@ -164,8 +165,8 @@ impl<'a> ColumnSource<'a> {
 }
 
 impl<'a> ComputedSource<'a> {
-    /// Writes the value of each row into `buffer`. Returns the number of bytes that the query is charged for the
-    /// values, without the cached values.
+    /// Writes the value of each row into `buffer`. Returns the number of bytes that the query is charged for the values
+    /// that are not cached.
     fn eval(&self, chunk: Chunk, buffer: &mut Vec<Option<Value>>) -> Result<usize> {
         buffer.clear();
         buffer.reserve(chunk.rows.len());
@@ -201,8 +202,8 @@ impl<'a> ComputedSource<'a> {
         Ok(bytes)
     }
 
-    /// Evaluates the expression over a row, of which at most `built` bytes were built for the chunk. Returns the value,
-    /// and the number of bytes that the query is charged for the value.
+    /// Evaluates the expression over a row. `built` is an upper limit for the number of bytes that were newly built for
+    /// the row. Returns the value, and the number of bytes that the query is charged for the value.
     fn value(&self, row: &Value, built: usize, run: RunContext) -> Result<(Option<Value>, usize)> {
         let input = InputValue::of_row(self.expr, built, &run.env(row))?;
         let bytes = input.built_bytes(run.query)?;
@@ -211,7 +212,7 @@ impl<'a> ComputedSource<'a> {
     }
 }
 
-/// Returns an upper limit for the bytes of a row's values that were built for the chunk.
+/// Returns an upper limit for the number of bytes that were newly built for a row of the chunk.
 fn row_built(inputs: &[ChunkValues]) -> usize {
     inputs.iter().map(ChunkValues::built).max().unwrap_or(0)
 }
@@ -233,8 +234,8 @@ impl<'a> RowSources<'a> {
         Some(RowSources { sources, shape: &row.shape })
     }
 
-    /// Builds each row of a chunk, and calls `show` with the row's position in the chunk, the row, and an upper limit
-    /// for the bytes of the row's values that were built for the chunk.
+    /// Builds each row of a chunk, and calls `show` for the row. The arguments of `show` are the position of the row in
+    /// the chunk, the row, and an upper limit for the number of bytes that were newly built for the row.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value, usize) -> Result<()>) -> Result<()> {
         let mut read = Value::Null;
         self.values(chunk, |inputs| {

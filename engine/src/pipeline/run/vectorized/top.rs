@@ -15,7 +15,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::sort_key::{SortValue, direct};
 
-/// A sort by paths for which columns can be kept.
+/// A sort whose keys are paths that can have columns.
 #[derive(Debug)]
 pub struct Top {
     keys: Vec<(Arc<str>, bool)>,
@@ -68,7 +68,7 @@ struct ColumnOrder<'a> {
     source: &'a dyn Columns,
 }
 
-/// A kept row, which compares by the sort keys.
+/// A row that is among the first rows in sorted order so far. Rows compare by the sort keys.
 struct TopRow<'s> {
     sorting: &'s ColumnOrder<'s>,
     row_index: usize,
@@ -95,7 +95,7 @@ impl PartialEq for TopRow<'_> {
 impl Eq for TopRow<'_> {}
 
 impl ColumnOrder<'_> {
-    /// Returns the indexes of the kept rows in sorted order, and the number of selected rows.
+    /// Returns the indexes of the first `limit` rows in sorted order, and the number of selected rows.
     fn run(&self, selection: &RowSelection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let row_bytes = self.columns.len() * size_of::<SortValue>() + size_of::<TopRow>();
         let hold = || query.charge(row_bytes).map_err(|error| error.at_stage(index));
@@ -148,8 +148,9 @@ impl ColumnOrder<'_> {
         a.cmp(&b)
     }
 
-    /// Returns the segments, ordered by the integer or date that sorts first in each segment. With this order, most
-    /// rows of later segments are excluded quickly.
+    /// Returns the segments in the order in which the sort reads them. If the sort has a limit and the first key has a
+    /// column, segments of integers or dates are ordered by the cell that sorts first in each segment. With this order,
+    /// most rows of later segments are excluded quickly.
     fn best_first(&self, selection: &RowSelection, limit: usize) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..selection.segments()).collect();
         let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
@@ -165,7 +166,8 @@ impl ColumnOrder<'_> {
         segments
     }
 
-    /// Removes from `mask` the rows that sort after the row `highest` by the first sort key alone.
+    /// Removes from `mask` rows that sort after the row `highest`. Compares only the first sort key, so some of these
+    /// rows may remain in `mask`.
     fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
         let Some(segment) = column.segments().get(segment) else { return };
@@ -198,7 +200,8 @@ impl ColumnOrder<'_> {
     }
 }
 
-/// Compares two cells in ascending order. In an array, `descending` selects the greatest instead of the least item.
+/// Compares the sort keys of two cells in ascending order. `descending` only determines the sort key of an array, as in
+/// [`key`].
 fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
     let segment = |row_index: usize| column.segments().get(row_index / SEGMENT).filter(|segment| segment.is_plain());
     if let (Some(first), Some(second)) = (segment(a), segment(b)) {
@@ -219,8 +222,8 @@ fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Order
     key(column, a, descending).cmp(&key(column, b, descending))
 }
 
-/// Returns the sort key of a cell: its lowest value, or its highest for a descending key. Returns `None` for an empty
-/// array.
+/// Returns the sort key of a cell. The sort key of an array is its least item, or its greatest item if `descending` is
+/// `true`. Returns `None` for an empty array.
 fn key(column: &Column, row_index: usize, descending: bool) -> Option<Value> {
     match column.value(row_index) {
         None => Some(Value::Null),

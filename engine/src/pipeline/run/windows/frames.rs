@@ -80,7 +80,7 @@ fn distance(bound: &WindowBound<i64>) -> Option<i64> {
     }
 }
 
-/// Returns the rows in the window of `row`. `at` returns the sort value at a distance from the sort value of `row`.
+/// Returns the rows in the window of `row`. `at` adds the distance of a bound to the sort value of `row`.
 fn range<T: Ord, B>(
     row: usize,
     values: &[T],
@@ -108,8 +108,8 @@ fn range<T: Ord, B>(
     Ok(start..end.max(start))
 }
 
-/// Returns the sum of a sort value and a distance. The distance 0 does not change the value, so the window contains all
-/// rows with this value.
+/// Returns the sum of a sort value and a distance. If the distance is 0, returns the value without rounding. With
+/// rounding, the window could exclude rows with the same sort value.
 fn shifted(value: &Value, by: &Value) -> Value {
     if *by == Value::Int(0) {
         return value.clone();
@@ -134,9 +134,9 @@ fn shifted(value: &Value, by: &Value) -> Value {
 /// The least integer with more than 15 digits.
 const SIXTEEN_DIGITS: u64 = 10_u64.pow(15);
 
-/// Returns the decimal that represents a number in a sum. As in MongoDB, a double with a fraction counts as a decimal
-/// of 15 digits. Integers count exactly, and so do doubles whose first 15 digits do not reach the fraction. Returns
-/// `None` if no decimal can represent the number.
+/// Returns the decimal that represents a number in a sum. As in MongoDB, a double that has a fraction and is nearer to
+/// zero than 10^15 is rounded to 15 digits. Integers and larger doubles are not rounded. Returns `None` if no decimal
+/// can represent the number.
 fn exact(number: &Value) -> Option<Decimal> {
     let Value::Double(double) = *number else { return number::to_decimal(number) };
     match double {
@@ -147,8 +147,9 @@ fn exact(number: &Value) -> Option<Decimal> {
     }
 }
 
-/// Converts a sum to the number that is compared with the sort values of rows. Rows contain a number such as 1.1 as the
-/// nearest double, so a sum of up to 15 digits becomes the nearest double as well.
+/// Converts a sum to the number that is compared with the sort values of rows. A sum of up to 15 digits becomes the
+/// nearest double, because rows contain numbers such as 1.1 as the nearest double as well. A longer sum stays a
+/// decimal.
 fn exact_sum(sum: Decimal) -> Value {
     match sum.mantissa().unsigned_abs() < u128::from(SIXTEEN_DIGITS) {
         true => Value::Double(decimal::to_double(sum)),

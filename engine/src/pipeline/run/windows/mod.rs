@@ -5,9 +5,9 @@
 //!
 //! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
 //! results can be merged, but no value can be removed from a merged result. A monotone deque finds extremes, a tree of
-//! ranks finds medians and the first values in an order, and prefix sums compute areas. A sum keeps no rounding error
-//! of rows that have left the window; only integers, which are exact, are subtracted. `$fill` is translated into a
-//! `$setWindowFields` and a `$set`. A filter on the partition key moves before the stage.
+//! ranks finds medians and the first values in an order, and prefix sums compute areas. Only integers are subtracted
+//! from a sum, because integers are exact. A sum therefore keeps no rounding error of rows that have left the window.
+//! `$fill` is translated into a `$setWindowFields` and a `$set`. A filter on the partition key moves before the stage.
 //!
 //! The partitions come from rows (`operator`) or from the columns of a table (`run/vectorized`).
 

@@ -12,8 +12,9 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The count and the means of pairs of numbers, and the sum of the products of their distances from the means. Pairs
-/// with a number that is not finite are counted separately.
+/// The moments of pairs of numbers: the number of pairs, the mean of each side, and a sum with one product for each
+/// pair. The product multiplies the distances of the pair's two numbers from their means. Pairs with a number that is
+/// not finite are counted separately.
 #[derive(Clone, Default)]
 struct Moments {
     count: u64,
@@ -21,8 +22,7 @@ struct Moments {
     y: f64,
     products: f64,
     not_finite: u64,
-    /// The sum of the numbers in the pairs that contain a number that is not finite. Each of these pairs adds an
-    /// infinity or NaN.
+    /// The sum of all numbers in the pairs that `not_finite` counts. Each of these pairs adds an infinity or NaN.
     sum: f64,
 }
 

@@ -58,8 +58,8 @@ impl<'a> WindowPartition<'a> {
         self.read(row, |row| expr.eval(&self.run.env(row))).map(|(value, built)| InputValue { value, built })
     }
 
-    /// Calls `read` with a row, and cancels the charges of the call. Returns the result, and an upper limit for the
-    /// bytes of the result that were built for the query.
+    /// Calls `read` with a row, and cancels the memory charges of the call. Returns the result and the cancelled number
+    /// of bytes. This number is an upper limit for the newly built bytes of the result.
     pub fn read<T>(&self, row: usize, read: impl FnOnce(&Value) -> Result<T>) -> Result<(T, usize)> {
         let (found, built) = self.run.query.charged(|| read(&*self.rows.input(row)?))?;
         self.run.query.give_back(built);

@@ -246,7 +246,8 @@ impl Tree {
         }
     }
 
-    /// Returns the rank at a place, from 0. The set must contain more ranks than `place`.
+    /// Returns the rank at the index `place` in ascending order, counted from 0. The index must be less than the number
+    /// of ranks in the set.
     fn nth(&self, place: usize) -> usize {
         let (mut node, mut left) = (0, place);
         let mut step = self.counts.len().next_power_of_two();

@@ -32,9 +32,9 @@ pub trait Merge: Clone + Default {
 
 /// The merged values of a window.
 pub struct TwoStacks<T> {
-    /// For each of the first rows of the window, the row's value merged with the values of all later rows that are not
-    /// in `back`, and the number of bytes that the query is charged for the merged value. The first row of the window
-    /// is the last entry.
+    /// The first rows of the window, in descending order, so the first row of the window is the last entry. Each entry
+    /// contains a merged value, and the number of bytes that the query is charged for the merged value. The merged
+    /// value of a row combines the row's value with the values of all later rows in `front`.
     front: Vec<(T, usize)>,
     back: Vec<T>,
     /// The merged values of `back`. If no row ever leaves the window, `back` is empty, and `total` contains the merged

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use crate::model::value::Value;
 
-/// Values in the order of their rows. As long as all values are integers, all are dates, or all are doubles, each value
-/// takes 8 bytes.
+/// Values in the order of their rows. If the values are only integers, only dates or only doubles, each value takes 8
+/// bytes.
 #[derive(Debug, Clone)]
 pub enum TypedValues {
     Ints(Vec<i64>),

@@ -38,8 +38,8 @@ impl HistoryWalk<'_> {
         slug
     }
 
-    /// Assigns the slugs that other articles have released to the files that wait for these slugs. Without this step,
-    /// the next import would assign the slugs, even if no file has changed.
+    /// Assigns released slugs to the files that wait for these slugs. Without this step, the next import would assign
+    /// the slugs, even if no file has changed.
     pub fn assign_released_slugs(&mut self, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         // An article that gets another slug releases its former slug, for which another file may wait.
         while let Some(slug) = self.slugs.next_released() {

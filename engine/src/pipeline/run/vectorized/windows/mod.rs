@@ -39,7 +39,8 @@ pub struct ColumnWindows {
     /// The projection between the scan and the windows.
     before: Option<Arc<Projection>>,
     partition: Option<Input>,
-    /// The paths of the sort keys and of the functions' inputs. The ids have no input.
+    /// The paths of the sort keys and of the functions' inputs, each with the input that provides the values. The input
+    /// is `None` for the ids of the table, which have no column.
     paths: Vec<(Arc<str>, Option<Input>)>,
     /// The sort keys, as indexes in `paths`, each with a flag that is `true` for a descending order.
     order: Vec<(usize, bool)>,
@@ -54,7 +55,7 @@ pub struct ColumnWindows {
 
 impl ColumnWindows {
     /// Creates windows over columns. The following steps read the fields in `written`, or whole rows if `written` is
-    /// `None`. Returns `None` if columns cannot replace the projection or provide the inputs and the order.
+    /// `None`. Returns `None` if columns cannot replace the projection, or cannot provide the inputs or the order.
     pub fn new(
         before: Option<&Arc<Projection>>,
         stage: &Arc<ast::Windows>,
@@ -116,8 +117,8 @@ impl ColumnWindows {
     }
 
     /// Returns the rows with their computed fields, and the number of selected rows. Returns `None` if the windows must
-    /// be evaluated by rows: a column is missing or cannot provide the values or their order, an expression may have
-    /// failed, or the memory does not suffice.
+    /// be computed from rows instead. This is necessary if a column is missing or cannot provide the values or their
+    /// order, if an error may come from an expression, or if the memory does not suffice.
     pub fn run<'a>(
         &'a self,
         selection: &RowSelection<'a>,
@@ -198,7 +199,7 @@ impl ColumnWindows {
     }
 }
 
-/// The keys of the partitions, and the number of the partition of each row.
+/// The keys of the partitions, and for each row the index of its partition.
 struct PartitionKeys<'a, 's> {
     source: &'s ColumnSource<'a>,
     keys: Keys<'a>,
@@ -274,8 +275,8 @@ fn projects(projection: &Projection, written: Option<&BTreeSet<Arc<str>>>) -> bo
     projection.kind != ProjectionKind::Set || written.is_none_or(|written| written.iter().any(changes))
 }
 
-/// Adds the fields that `projection` reads to `fields`, and returns the names of all fields in `fields`. Returns `None`
-/// if the whole row is read.
+/// Returns the names of the fields in `fields` and of the fields that `projection` reads. Returns `None` if the whole
+/// row is read.
 fn with(mut fields: ReadFields, projection: Option<&Arc<Projection>>) -> Option<BTreeSet<Arc<str>>> {
     if let Some(projection) = projection {
         projection.visit_paths(&mut |path| fields.add(path));

@@ -15,8 +15,9 @@ use crate::pipeline::value::memory::measure;
 use crate::pipeline::value::sort_key::direct;
 use crate::pipeline::value::sorting::sorted;
 
-/// Sorts positions of rows by the values of the sort keys, each with a flag that is `true` for a descending order. `id`
-/// returns the id of the row at a position. Without sort keys, keeps the order.
+/// Sorts positions of rows by the sort keys. `keys` contains the values of each sort key, and a flag that is `true` for
+/// a descending order. `id` returns the id of the row at a position. Rows with equal sort keys are sorted by id. If
+/// `keys` is empty, the order does not change.
 pub fn sort(
     positions: &mut Vec<u32>,
     keys: &[(&TypedValues, bool)],

@@ -25,7 +25,7 @@ pub struct WindowTable<'a> {
     windows: &'a ColumnWindows,
     columns: &'a dyn Columns,
     run: RunContext<'a>,
-    /// The index of each selected row in the table. The other parts of the table refer to a row by its position in this
+    /// The index in `columns` of each selected row. `values` and the partitions refer to a row by its position in this
     /// list.
     row_indexes: Vec<u32>,
     /// The values of the rows, for each path of the windows.
@@ -91,7 +91,7 @@ impl<'a> WindowTable<'a> {
     }
 }
 
-/// Adds the values of some rows of a segment.
+/// Appends the values of `rows` to `values`. `added` contains the values of the chunk.
 fn extend(values: &mut TypedValues, added: &ChunkValues, rows: &[u32]) {
     if let InputValues::Segment(segment) = added.input
         && segment.is_plain()
