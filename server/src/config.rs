@@ -166,7 +166,7 @@ pub struct Log {
     pub format: Format,
 }
 
-/// The target of the messages about requests, for the filter of the log.
+/// The tracing target of the messages about requests. The filter of the log selects these messages by their target.
 pub const ACCESS_LOG: &str = "foldwork::access";
 
 impl Log {
@@ -195,8 +195,8 @@ impl Config {
         Config::with_variables(file_layer(file)?, &variables().collect::<Vec<_>>())
     }
 
-    /// Returns the configuration of a file and environment variables. If the file alone is valid, an error names the
-    /// variable that is not valid.
+    /// Returns the configuration of a file and environment variables. If the file is valid and one of the variables is
+    /// not, the error names the variable.
     fn with_variables(file: Layer, variables: &[(String, String)]) -> anyhow::Result<Config> {
         let read = |variables: &[(String, String)]| -> anyhow::Result<Config> {
             // Writes the variables as TOML, the only format in which the values keep their types.
@@ -216,8 +216,7 @@ impl Config {
         })
     }
 
-    /// Returns the configuration with the settings of a text in the format of `config.toml`, and the defaults of all
-    /// other settings.
+    /// Parses a text in the format of `config.toml`. Settings that the text does not contain have their defaults.
     pub fn parse(text: &str) -> anyhow::Result<Config> {
         Config::from_layers([text_layer(text)?])
     }
@@ -296,8 +295,9 @@ impl Config {
 #[derive(Debug, Clone)]
 struct Layer {
     settings: Map<String, Value>,
-    /// Whether the settings come from environment variables. If so, warnings about former settings name the
-    /// environment, because the setting names in these warnings are written as in a file.
+    /// Whether the settings come from environment variables. Warnings about former settings contain the names of the
+    /// settings as in a file. If the settings come from the environment, the warnings therefore also name the
+    /// environment.
     is_environment: bool,
 }
 

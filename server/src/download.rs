@@ -127,8 +127,8 @@ fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Parses a `Range` header. Returns `None` if the header is ignored and the response contains the whole file, as for
-/// several ranges. Returns `Some(None)` if the range is outside the file (416).
+/// Parses a `Range` header. Returns `None` if the header is ignored, for example because the header contains several
+/// ranges. The response then contains the whole file. Returns `Some(None)` if the range is outside the file (416).
 fn parse_range(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {

@@ -9,14 +9,15 @@ use foldwork_server::config::Format;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
-/// The allocator of the program. Appends and pipelines allocate many small values and would spend a third of their time
-/// in the system's allocator. jemalloc also returns free memory to the system, on its own threads, so the memory of the
-/// program does not grow under a steady load, and shrinks while the program is idle. The wrapper counts the memory that
-/// scripts allocate.
+/// The allocator of the program: jemalloc, in a wrapper that counts the memory that scripts allocate.
+///
+/// Appends and pipelines allocate many small values. With the system's allocator, appends and pipelines would spend a
+/// third of their time on allocation. The threads of jemalloc return free memory to the system. Therefore the memory of
+/// the program does not grow under a steady load, and shrinks while the program is idle.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<Jemalloc> = CountingAllocator(Jemalloc);
 
-/// The minimum time limit for a call of a script in the demo, in milliseconds.
+/// The time limit in milliseconds for a call of a script in the demo, unless the configured limit is higher.
 const DEMO_DEADLINE_MS: u64 = 5_000;
 
 /// An event-sourced server whose folded state is queried with pipelines.

@@ -1,5 +1,6 @@
 //! The routes of the Model Context Protocol and of its OAuth metadata. Each request of the protocol is authenticated.
-//! The error for a client without access refers to the metadata, which names the issuers of tokens.
+//! The metadata names the issuers of tokens. If issuers are configured, the error for a client without a valid token or
+//! scope refers to the metadata.
 
 use std::sync::Arc;
 
@@ -136,8 +137,8 @@ fn is_json(request: &Request) -> bool {
 }
 
 /// Converts a plain-text error of the protocol's library to JSON, and gives every response a body of known length.
-/// `sent_json` states whether the request declared its body as JSON, and `result` contains the exact numbers of a
-/// tool's result.
+/// `sent_json` states whether the request declared its body as JSON. `result` restores the numbers of a tool's result
+/// that the library cannot represent exactly.
 async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResult) -> poem::Result<Response> {
     let status = response.status();
     let is_json = response.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));

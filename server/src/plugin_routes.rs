@@ -17,7 +17,7 @@ use crate::http::etag::is_known;
 use crate::http::public_url::PublicUrl;
 use crate::http::routes::API;
 
-/// Returns the paths of the enabled plugins, each with the endpoints at this path and their methods.
+/// Maps each path of the enabled plugins to the route of its endpoints and to the methods of these endpoints.
 pub fn mounted(config: &Config) -> BTreeMap<String, (RouteMethod, Vec<String>)> {
     let mut paths: BTreeMap<String, (RouteMethod, Vec<String>)> = BTreeMap::new();
     let config = Arc::new(config.clone());

@@ -1,8 +1,9 @@
 //! Starts the server from the configuration, runs the server, and shuts it down in order after a signal.
 //!
-//! After `[http] stop_delay`, a stop waits at most `[http] stop_timeout` for requests, 3 s for the archive of backups,
-//! and 3 s for workspaces. Each workspace writes the checkpoints of its consumer, so after the next start, no plugin is
-//! called again for an event that the plugin has already processed. A separate thread ends the process half a second
+//! After a signal and the delay `[http] stop_delay`, the server waits for three steps, one after the other: at most
+//! `[http] stop_timeout` until the requests end, at most 3 s until the last events are archived, and at most 3 s until
+//! the workspaces are closed. Each workspace writes the checkpoints of its consumer, so after the next start, no plugin
+//! is called again for an event that the plugin has already processed. A separate thread ends the process half a second
 //! after these time limits, even if the other threads are blocked.
 
 pub mod backup;
@@ -36,17 +37,18 @@ use crate::{auth, config, embedding, telemetry};
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// The time limit for archiving the last events on shutdown, and the time limit for closing the open workspaces
-/// afterwards. Archiving begins when all connections have ended or `[http] stop_timeout` has passed.
+/// The time limit for each of two steps of the shutdown: archiving the last events, and then closing the open
+/// workspaces. Archiving begins when all connections have ended or `[http] stop_timeout` has passed.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for shutting down the runtime, after the time limit for closing workspaces.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
 /// The number of threads that run hooks. With two threads, a long call of one plugin does not delay the other plugins.
-/// More threads would take processor time from requests, and no append waits for a hook.
+/// More threads would take processor time from requests, and would not make appends faster, because no append waits for
+/// a hook.
 const PLUGIN_THREADS: usize = 2;
 
-/// The environment variable with the key of the owner that the first start creates.
+/// The environment variable with the owner key. The first start creates the owner with this key.
 const BOOTSTRAP_KEY: &str = "FOLDWORK_BOOTSTRAP_KEY";
 /// The environment variable with the name of a SurrealDB server's user.
 const STORE_USER: &str = "FOLDWORK_STORE_USER";
@@ -87,8 +89,8 @@ fn bootstrap_key() -> anyhow::Result<Option<String>> {
     Ok(Some(key))
 }
 
-/// Returns the value of an environment variable. An empty value counts as absent, because the files of containers and
-/// services set unneeded variables to an empty text.
+/// Returns the value of an environment variable. An empty value counts as absent, because the configuration files of
+/// containers and services set unneeded variables to an empty text.
 fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -180,7 +182,7 @@ pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
     Ok(Plugins::new(plugins, PLUGIN_THREADS)?.with_loader(Arc::new(scripts)))
 }
 
-/// Opens the store and the storage of files that the configuration names.
+/// Opens the configured data store with the configured file store.
 pub async fn open_store(config: &Config) -> anyhow::Result<Store> {
     let url = &config.store.url;
     // Only a SurrealDB server has users. A command for another store ignores the variables.

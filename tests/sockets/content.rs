@@ -1,5 +1,5 @@
 //! Tests a server with a corpus of difficult content: appends, plugins, search, queries, exports and imports. Exports
-//! and imports run through a server and on the store of a stopped server.
+//! and imports are tested twice: through a running server, and directly on the store of a stopped server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ use super::{Serving, TIMEOUT, serve_as_configured};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The deadline of a script. A debug build on a busy machine takes much longer than the usual deadline.
 const DEADLINE_MS: u64 = 120_000;
-/// The query for the states of the corpus, without the fields whose values depend on the rest of the log.
+/// The query for the states of the aggregates in the corpus. The query removes the fields whose values depend on other
+/// events in the log.
 const STATES: &str = r#"{"pipeline": [
     {"$match": {"aggregate_type": {"$in": ["article", "note"]}}}, {"$fold": {}},
     {"$project": {"_position": 0, "_facts": 0, "_created_at": 0, "_last_event_at": 0}}, {"$sort": {"_id": 1}}]}"#;
@@ -47,7 +48,7 @@ struct Case {
     /// A query that finds the aggregate.
     #[serde(default)]
     search: Option<String>,
-    /// The plugins for which a step of the aggregate is parked.
+    /// The names of the plugins that have a parked step for this aggregate.
     #[serde(default)]
     parked: Vec<String>,
 }
@@ -156,7 +157,8 @@ fn assert_same(found: &[Value], expected: &[Value]) {
     assert_eq!(found.len(), expected.len());
 }
 
-/// Copies a store. The copy is needed because a store stays locked until its process ends.
+/// Copies a store without its lock. The copy is needed because a process that opens a store locks the store until the
+/// process ends.
 fn copy(from: &Path) -> TempDir {
     fn copy_into(from: &Path, to: &Path) {
         std::fs::create_dir_all(to).expect("a folder");

@@ -42,7 +42,7 @@ fn on_disk(folder: &Path) -> usize {
     workspaces.map(|workspace| std::fs::read_dir(workspace.path()).expect("a folder").count()).sum()
 }
 
-/// Waits until the server counts no stored bytes and the folder contains no files.
+/// Waits until the server reports zero stored bytes and the folder contains no files.
 async fn emptied(serving: &Serving, folder: &Path) {
     let empty = async {
         while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {
@@ -52,7 +52,7 @@ async fn emptied(serving: &Serving, folder: &Path) {
     tokio::time::timeout(TIMEOUT, empty).await.expect("the folder is emptied");
 }
 
-/// Returns the text of one block.
+/// Returns the text of the block with this number. The text repeats one letter, which depends on the number.
 fn block(number: usize) -> String {
     char::from(b'a' + (number % 26) as u8).to_string().repeat(BLOCK)
 }

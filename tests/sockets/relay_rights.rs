@@ -1,4 +1,5 @@
-//! Tests the rights of a listener on a channel: broadcasts, acknowledgements, and the channels that a token covers.
+//! Tests the rights of a listener on a channel: a listener cannot send task events or acknowledge events, and a new
+//! token closes the channels that the token does not cover.
 
 use futures_util::SinkExt;
 use serde_json::json;

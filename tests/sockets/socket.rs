@@ -92,7 +92,8 @@ impl Socket {
         }
     }
 
-    /// Returns the next message that satisfies `predicate`. Other messages are kept for later calls.
+    /// Returns the next message that satisfies `predicate`. Messages that do not satisfy `predicate` are queued for
+    /// later calls.
     pub async fn message(&mut self, mut predicate: impl FnMut(&Value) -> bool) -> Value {
         if let Some(place) = self.queued.iter().position(&mut predicate) {
             return self.queued.remove(place);

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::expectation::root;
 
-/// The window size of the history's compression, as a power of two in bytes.
+/// The base-2 logarithm of the maximum window size, in bytes, with which the history may be compressed.
 const WINDOW_LOG: u32 = 27;
 
 #[derive(Deserialize)]

@@ -48,8 +48,8 @@ struct Given {
 
 /// Runs the cases of a file and returns the text that the file should contain.
 ///
-/// Each case runs with every source that supports it, with and without optimizer rules, with and without columns,
-/// before and after the followers of the log have caught up. The rows must be the same every time.
+/// Each case runs with every source, with and without optimizer rules, and with and without columns. Each case runs
+/// before the followers of the log have caught up, and again afterwards. The rows must be the same every time.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
     let (head, cases) = text.split_once(CASE).with_context(|| format!("{} has no line '=== name'", path.display()))?;
@@ -98,7 +98,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Defines the types, creates the projects and appends the events at the beginning of a file.
+/// Prepares the workspace for the cases of a file. Defines the types, creates the projects and appends the events that
+/// the beginning of the file (`head`) lists.
 async fn given(workspace: &Handles, head: &str) -> anyhow::Result<()> {
     for section in head.split(SECTION).skip(1) {
         let (name, lines) = section.split_once('\n').unwrap_or((section, ""));

@@ -66,7 +66,7 @@ pub fn compare_source(path: &Path, expected: &str, derived: &str) -> Result<(), 
     }
 }
 
-/// Returns whether results are written to the files.
+/// Returns whether `UPDATE=1` is set, so that tests write their results to the files.
 pub fn updates() -> bool {
     std::env::var("UPDATE").is_ok_and(|update| update == "1")
 }
@@ -81,7 +81,7 @@ const CONTEXT: usize = 6;
 /// The maximum number of differing lines shown from each text.
 const MAX_SHOWN: usize = 40;
 
-/// Returns the first lines that differ between two texts, after some lines of context.
+/// Returns the first lines in which two texts differ. A few lines before the difference are included as context.
 pub fn difference(present: &str, expected: &str) -> String {
     let (present, expected): (Vec<_>, Vec<_>) = (present.lines().collect(), expected.lines().collect());
     let same = present.iter().zip(&expected).take_while(|(a, b)| a == b).count();

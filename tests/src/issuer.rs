@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub const ISSUER: &str = "https://id.example.com";
 /// The claim `aud` of valid tokens.
 pub const AUDIENCE: &str = "foldwork";
-/// The issuer that every test server trusts by a shared secret.
+/// The issuer whose tokens every test server accepts if the tokens are signed with a shared secret.
 pub const SECRET_ISSUER: &str = "https://project.example.com/auth/v1";
 /// The shared secret of [`SECRET_ISSUER`].
 pub const SECRET: &[u8] = b"a secret that only tests have, of 40 bytes";
@@ -79,7 +79,7 @@ pub fn signed_with(secret: &[u8], claims: &Value) -> String {
     encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret)).expect("a token")
 }
 
-/// Returns a token with the given header, claims and signature, without signing it.
+/// Returns a token with the given header, claims and signature. The signature need not be valid.
 pub fn forged(header: &Value, claims: &Value, signature: &[u8]) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}.{}", part(header), part(claims), URL_SAFE_NO_PAD.encode(signature))
@@ -122,7 +122,7 @@ impl Provider {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// Returns settings that trust this provider for signatures of these algorithms.
+    /// Returns settings that accept tokens from this provider if the tokens are signed with one of these algorithms.
     pub fn settings(algorithms: &[&str]) -> AccessSettings {
         let issuer = IssuerSettings {
             issuer: ISSUER.into(),
@@ -135,8 +135,8 @@ impl Provider {
     }
 }
 
-/// Returns the settings of the default issuer of a Supabase project: tokens are signed with a secret, and their e-mail
-/// addresses are verified.
+/// Returns the settings for an issuer like that of a Supabase project. The tokens are signed with a secret. The e-mail
+/// address in a token counts as verified unless the token says otherwise.
 pub fn secret_issuer() -> IssuerSettings {
     IssuerSettings {
         issuer: SECRET_ISSUER.into(),

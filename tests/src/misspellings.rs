@@ -59,7 +59,8 @@ impl Change {
     }
 }
 
-/// The minimum number of letters of a word that search finds despite one wrong letter.
+/// The minimum length, in letters, of the words that receive typos. Search finds a word of this length despite one
+/// wrong letter.
 const MIN_TYPO_CHARS: usize = 5;
 
 /// Omits, doubles or replaces one letter, or swaps one letter with the next.

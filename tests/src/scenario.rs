@@ -2,10 +2,10 @@
 //! server.
 //!
 //! A file is a list of steps between `---` lines. A step contains the caller (`as`), the request (`request`, `headers`,
-//! `body` or `raw`), the parts of the response to save for later steps (`save`), and files of plugins to write before
-//! the request (`files`). A step ends with the line `expect:` and the whole response. `UPDATE=1` writes the response.
-//! The response is compared as text, so the comparison includes the order of fields and the format of numbers.
-//! `${name}` is replaced by a saved value, and `${'text' * 3}` by the text repeated three times.
+//! `body` or `raw`), the parts of the response to save for later steps (`save`), and the plugin files to write before
+//! the request (`files`). A step ends with the line `expect:` and the expected response, which `UPDATE=1` writes. The
+//! response is compared as text, so the comparison includes the order of fields and the format of numbers. `${name}` is
+//! replaced by a saved value, and `${'text' * 3}` by the text repeated three times.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ const MAX_BODY_BYTES: usize = 30_000;
 struct Step {
     /// The name of the step: a sentence about the behavior that the step shows.
     name: String,
-    /// The name of a key, `none`, or a token.
+    /// The caller: the name of a key, a token, or `none` for a request without a credential.
     #[serde(default, rename = "as")]
     caller: Option<String>,
     request: String,
@@ -52,7 +52,7 @@ struct Step {
     body: Option<Value>,
     #[serde(default)]
     raw: Option<String>,
-    /// Files of plugins to write before the request, by their paths below the folder of plugins.
+    /// The plugin files to write before the request: the content of each file by the path below the plugin folder.
     #[serde(default)]
     files: BTreeMap<String, String>,
     /// The number of milliseconds by which the clock is advanced before the request.

@@ -24,7 +24,7 @@ use crate::expectation::root;
 use crate::handles::{Handles, enter};
 use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
-/// The keys of the first workspace that do not have all scopes: the name and the scope of each key.
+/// The limited keys of the first workspace: the name of each key, and the only scope of the key.
 const LIMITED_KEYS: [(&str, Scope); 5] = [
     ("reader", Scope::ApiRead),
     ("writer", Scope::ApiWrite),
@@ -52,7 +52,7 @@ pub fn claims_of(name: &str) -> serde_json::Value {
     })
 }
 
-/// The interval at which two servers on one store read the appends of each other, in milliseconds.
+/// The interval at which two servers on one store read each other's appends, in milliseconds.
 const PULSE_MS: u64 = 250;
 
 /// Returns the settings of an engine on a store with this number of servers. An engine that is alone on its store has a
@@ -71,7 +71,8 @@ fn of_one_address(config: &Config) -> Config {
     config
 }
 
-/// Returns the default access settings of test servers, which trust one issuer by a secret.
+/// Returns the default access settings of test servers. The settings accept tokens from one issuer, which signs the
+/// tokens with a shared secret.
 fn settings() -> AccessSettings {
     AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
 }
@@ -82,7 +83,7 @@ pub struct Server {
     /// The engine's store. A test writes to the store directly only to simulate damage.
     pub store: Store,
     pub engine: Arc<Engine>,
-    /// The names of the keys in scenarios (`owner`, `reader`, …, `other`), and the keys.
+    /// The keys, each with the name that scenarios use for the key (`owner`, `reader`, …, `other`).
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
     /// The archive of backups, if the configuration names one.
@@ -109,7 +110,7 @@ pub struct Setup {
 
 impl Setup {
     /// Returns the setup of servers without plugins. On these servers, a key may decide on output that the same key
-    /// delivered. Most scenarios test requests without the effects of plugins.
+    /// delivered. Most scenarios use this setup to test requests without the effects of plugins.
     pub fn without_plugins() -> Setup {
         let mut config = Config::default();
         config.plugins.enabled.clear();
@@ -370,7 +371,8 @@ pub async fn consumed(workspace: &Handles) -> anyhow::Result<()> {
     tokio::time::timeout(TIMEOUT, reached).await.context("the followers of the log do not catch up")?
 }
 
-/// Closes idle workspaces until only `open` are left. A workspace whose followers of the log are behind closes later.
+/// Closes idle workspaces until at most `open` workspaces are open. Waits for workspaces that cannot be closed yet,
+/// because their followers of the log are behind.
 pub async fn close_down_to(engine: &Engine, open: usize) -> anyhow::Result<()> {
     let closed = async {
         while engine.close_idle().await? > open {

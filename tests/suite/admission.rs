@@ -1,5 +1,5 @@
-//! Tests queries over the limits of a key or a workspace. Such queries wait, and are then rejected with a `Retry-After`
-//! header.
+//! Tests that the server rejects queries over the limits of a key or a workspace, with a `Retry-After` header. A query
+//! waits for capacity before the rejection, but the tests set the waiting time to zero.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -47,7 +47,8 @@ struct Handle {
     calls: AtomicUsize,
     /// The notification that a call is blocked.
     reached: tokio::sync::Notify,
-    /// The events that the plugin derives from each `note.changed`.
+    /// The events that the plugin derives from each `note.changed`: the type of each event, and the value of the
+    /// payload field `made`.
     derives: Vec<(&'static str, i64)>,
 }
 

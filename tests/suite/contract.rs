@@ -15,7 +15,7 @@ use strum::IntoEnumIterator;
 
 use crate::coverage::{meant, operations};
 
-/// The maximum length of a summary, so that it fits on one line of a list.
+/// The maximum length of a summary, in bytes. A summary of this length fits on one line of a list.
 const LONGEST_SUMMARY: usize = 140;
 
 /// The names that generated clients already use for their own types.

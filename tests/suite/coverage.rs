@@ -44,7 +44,8 @@ pub fn operations() -> Vec<Operation> {
     operations
 }
 
-/// Returns the base path of a path item: the API's, unless the item names its own server.
+/// Returns the base path of a path item: the URL of the item's own server if the item names one, otherwise the base
+/// path of the API.
 fn base(item: &Value) -> &str {
     item["servers"][0]["url"].as_str().unwrap_or(API)
 }

@@ -92,7 +92,7 @@ impl Crashes {
         segments(&self.store()).into_iter().max().expect("a segment")
     }
 
-    /// Returns the kept torn ends: the name and content of each file in which a repair has kept the end of a segment.
+    /// Returns the name and the content of each file in which a repair has saved the torn end of a log segment.
     fn kept(&self) -> Vec<(String, Vec<u8>)> {
         let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten();
         let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
@@ -101,7 +101,7 @@ impl Crashes {
     }
 }
 
-/// Returns the segments of a store's log, without kept torn ends.
+/// Returns the segments of a store's log, without the files in which repairs have saved torn ends of segments.
 fn segments(store: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(store.join("wal")).expect("segments").flatten().map(|entry| entry.path());
     files.filter(|file| file.extension().is_some_and(|extension| extension == "wal")).collect()
@@ -178,8 +178,8 @@ async fn commits_after_the_repair_of_a_torn_log_survive_a_crash() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Appends bytes to the log that a crash left, checks that the store opens with all events, and returns the kept torn
-/// ends.
+/// Appends bytes to the log that a crash left, and checks that the store opens with all events. Returns the name and
+/// the content of each file in which the repair has saved the torn end of the log.
 async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
@@ -199,8 +199,8 @@ async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
     assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
 }
 
-/// The bytes are too short for the header of a record. A replay could mistake these bytes for padding, and the records
-/// after these bytes for damage.
+/// The torn record has fewer bytes than the header of a record. A replay could mistake these bytes for padding, and the
+/// records after these bytes for damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torn_record_shorter_than_a_record_header_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];

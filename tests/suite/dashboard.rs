@@ -16,8 +16,8 @@ const MAX_REQUESTS: usize = 24;
 const MAX_FIRST_BYTES: usize = 60_000;
 /// The maximum total size of the dashboard's own files, in bytes.
 ///
-/// The design set a limit of 400,000 bytes. This limit is higher, because the server does not remove comments and types
-/// from the files, and because every screen also has a view for missing data, for a failure and for an earlier moment.
+/// The maximum is higher than the 400,000 bytes of the design for two reasons. The server does not remove comments and
+/// types from the files. Every screen also has views for missing data, for failures and for earlier moments.
 /// [`MAX_FIRST_BYTES`] and [`MAX_SCREEN_BYTES`] limit the files that a user waits for: each screen is loaded when the
 /// screen is first opened.
 const MAX_OWN_BYTES: usize = 680_000;
@@ -215,7 +215,8 @@ fn every_screen_stays_within_its_size_limit() {
     all_well(failures);
 }
 
-/// The server embeds the files as they are: no script of the build may start a program such as Node.
+/// The server embeds the files of the dashboard unchanged. The build of the server must not have a script, because a
+/// script could start a program such as Node.
 #[test]
 fn the_build_of_the_server_runs_no_script() {
     let server = root().join("server");
@@ -226,8 +227,8 @@ fn the_build_of_the_server_runs_no_script() {
     assert!(!manifest.contains_key("build-dependencies"), "server/Cargo.toml has dependencies of the build");
 }
 
-/// Checks that modules import only downwards, in the order `screens`, `parts`, `state`, `api`. Every module may import
-/// third-party code.
+/// Checks that no module imports a module of a higher layer. The layers from top to bottom are `screens`, `parts`,
+/// `state` and `api`. Every module may import third-party code.
 #[test]
 fn modules_of_the_dashboard_import_downwards() {
     let ranks = ["api", "state", "parts", "screens"];

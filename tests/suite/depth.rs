@@ -26,7 +26,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
 }
 
-/// Returns an object with nested lists that has this many levels in total.
+/// Returns an object that contains nested lists. The object and the lists have this many levels in total.
 fn object(levels: usize) -> Object {
     Object::from_iter([("v", nested(levels - 1))])
 }
@@ -48,8 +48,9 @@ async fn rows(workspace: &Handles) -> Vec<String> {
     rows.iter().map(foldwork_engine::model::json::text).collect()
 }
 
-/// A plugin that returns nested values: facts about an event, a derived event, and the output of a task. The event's
-/// payload and the task's metadata set the numbers of levels of these values.
+/// A plugin that returns nested values: facts about an event, a derived event, and the output of a task. The payload of
+/// the event sets the depth of the facts and of the derived event. The metadata of the task sets the depth of the
+/// output.
 struct Digger(PluginDescription);
 
 impl Digger {

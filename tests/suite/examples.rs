@@ -47,8 +47,8 @@ pub fn compare_examples() -> Result<(), String> {
     compare_source(&root().join("openapi/examples.json"), &format!("{text}\n"), "openapi/openapi.json")
 }
 
-/// Adds the response, and the request if it was successful, as examples of an operation. Keeps examples that were added
-/// before, and skips long or confusing examples.
+/// Adds examples of an operation: the body of the response and, if the request was successful, the body of the request.
+/// Skips long or confusing examples, and does not replace examples that were added before.
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();

@@ -39,7 +39,7 @@ impl Shared {
         Engine::open(self.store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     }
 
-    /// Opens two engines on this store. Returns the handles of both for the first workspace, and the key of the
+    /// Opens two engines on this store. Returns both engines' handles for the first workspace, and the key of the
     /// workspace.
     async fn twins(&self, settings: EngineSettings) -> ([Handles; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
@@ -55,7 +55,8 @@ impl Shared {
         files.filter_map(|file| Some(file.metadata().ok()?.len())).collect()
     }
 
-    /// Waits until the listed, counted and stored bytes agree, and returns the usage.
+    /// Waits until the storage usage matches the files in the folder: the number of files, their total size, and the
+    /// bytes that count towards the quota. Returns the storage usage.
     async fn agrees(&self, workspace: &Handles) -> StorageUsage {
         let look = async {
             loop {

@@ -1,6 +1,6 @@
 //! Tests the shipped plugins with a small handbook, and with recorded articles if `FOLDWORK_SHARED` names their folder.
-//! Each article must have statistics, and the open edges must equal the mentions that a separate search of the bodies
-//! finds.
+//! Each article that is not deleted must have statistics. The open edges must equal the mentions that a separate search
+//! of the bodies finds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

@@ -41,8 +41,8 @@ impl Projects {
         self.names.contains(name)
     }
 
-    /// Creates a project with the slug `name`, unless a project with this id or slug exists. `about` is the project as
-    /// described in an export.
+    /// Creates a project with the slug `name`, unless `name` is the id or the slug of a known project. `about` is the
+    /// description of the project in an export.
     pub async fn ensure(
         &mut self,
         client: &Client,

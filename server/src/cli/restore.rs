@@ -22,9 +22,9 @@ const MAX_LISTED: usize = 10;
 /// Restores from an archive into the configured store, while the server is stopped.
 ///
 /// Without --workspace, restores the whole installation into an empty store: workspaces with their events and files,
-/// users, members, keys and plans. A restore that ended early is continued by the same command. With --workspace,
-/// restores one workspace: under its own id if the store contains no events of the workspace, and otherwise as a new
-/// workspace.
+/// users, members, keys and plans. To continue a restore that ended early, run the same command again. With
+/// --workspace, restores one workspace: under its own id if the store contains no events of the workspace, and
+/// otherwise as a new workspace.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     /// The URL of the archive; the default is the archive of the configuration.

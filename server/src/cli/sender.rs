@@ -62,8 +62,8 @@ pub struct AppendReply {
     renamed: Vec<RenamedArticle>,
 }
 
-/// An article that got another slug, because the slug in its event is taken or not valid, or because the article is
-/// restored and its former slug is taken.
+/// An article that got another slug. Either the slug in the event is taken or not valid, or the event restores the
+/// article and the former slug of the article is taken.
 #[derive(Deserialize)]
 pub struct RenamedArticle {
     index: usize,
@@ -207,8 +207,8 @@ pub async fn append(client: &Client, progress: &ProgressIndicator, body: &str) -
     retry::call(client, |text| progress.note(text), request).await
 }
 
-/// Adds to an error the place of the batch's events in the source. If the error is temporary, also adds the number of
-/// attempts.
+/// Returns the error with a context: the place of the batch's events in the source, and the number of attempts if the
+/// error is temporary.
 fn explain(error: CallError, client: &Client, batch: &RequestBatch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),

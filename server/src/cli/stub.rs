@@ -52,7 +52,7 @@ impl Stub {
         Client::new(&self.address, "sk_test").expect("valid address").with_retry_policy(retry_policy)
     }
 
-    /// Returns the received requests whose method and path begin with `beginning`.
+    /// Returns the received requests whose request line begins with `beginning`, such as `GET /api/v1/projects`.
     pub fn requests(&self, beginning: &str) -> Vec<StubRequest> {
         let all = self.requests.lock().expect("not poisoned");
         all.iter()

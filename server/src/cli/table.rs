@@ -91,7 +91,7 @@ pub fn listing<'a>(columns: &[&str], records: impl IntoIterator<Item = &'a Value
     pointed(&columns, records)
 }
 
-/// Returns a table of JSON objects. Each column has a heading, and the JSON pointer to its value in an object.
+/// Returns a table of JSON objects. Each column is given as a heading and a JSON pointer to a value in the objects.
 pub fn pointed<'a>(columns: &[(&str, &str)], records: impl IntoIterator<Item = &'a Value>) -> String {
     let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
     let mut table = Table::new(&headings);

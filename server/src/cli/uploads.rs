@@ -40,7 +40,7 @@ struct ServerFile {
 /// Uploads the files of one import.
 #[derive(Debug, Default)]
 pub struct Uploads {
-    /// The id of the server's workspace, with which the paths of files begin. Fetched at the first file.
+    /// The id of the server's workspace. The paths of files begin with this id. Fetched for the first file.
     workspace: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl Uploads {
     }
 }
 
-/// The field of an aggregate that determines the path of its files.
+/// The project of an aggregate. The paths of files that are attached to the aggregate contain this project.
 #[derive(Deserialize)]
 struct FileScope {
     project_id: Option<String>,

@@ -44,7 +44,8 @@ impl Backup {
         }
     }
 
-    /// Returns the URL of the archive without a user, a password and a query, which may contain credentials.
+    /// Returns the URL of the archive without the parts that may contain credentials: the user, the password, the query
+    /// and the fragment.
     pub fn shown_url(&self) -> String {
         let url = self.url.split(['?', '#']).next().unwrap_or_default();
         let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };

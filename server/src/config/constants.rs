@@ -8,15 +8,16 @@ pub struct Constants {
     /// The limit on a page of a list, or on one batch of a stream, in bytes. A page contains at least one item. A
     /// client that needs smaller pages requests fewer rows.
     pub page_bytes: usize,
-    /// The limit on the bodies of all current requests together, in bytes: 256 bodies of the default size. The bodies
-    /// and the data parsed from these bodies take a few times this amount of memory. A request beyond the limit gets
-    /// 503.
+    /// The limit on the bodies of all current requests together, in bytes: 256 times the default limit on one body. The
+    /// bodies and the data parsed from these bodies take a few times this amount of memory. A request beyond the limit
+    /// gets 503.
     pub bodies_in_flight: usize,
     /// The time limit for receiving the body of a request, and the period over which the speed of an upload is
-    /// measured. A body of the default size arrives in this time at 35 kB per second. A slower request gets 408.
+    /// measured. A request whose body does not arrive in time gets 408. At 35 kB per second, a body of the default
+    /// maximum size arrives in time.
     pub body_timeout: Duration,
-    /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. Even a
-    /// bad telephone line is faster, so a slower upload only occupies a connection.
+    /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. A slower
+    /// upload gets 408. Even a bad telephone line is faster than this minimum.
     pub upload_bytes_per_s: u64,
     /// The time after which the server disconnects a client that does not read its response.
     pub stalled_reader: Duration,
@@ -29,8 +30,9 @@ pub struct Constants {
     /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a
     /// small part of their limit, so four times the limit is enough for eight pipelines at the same time.
     pub workspace_memory: usize,
-    /// The number by which the limits on a workspace's pipelines and their memory are divided for one key, or for one
-    /// user who signed in. With the number 2, one busy key leaves half of the limits for the other keys and users.
+    /// The divisor for the limits of one key, or of one user who signed in. The limits on a workspace's pipelines and
+    /// on the memory of these pipelines are divided by this number. With the number 2, one busy key leaves half of the
+    /// limits for the other keys and users.
     pub key_share: usize,
     /// The limit on a message from a model, in bytes. No tool has longer arguments.
     pub mcp_message_bytes: usize,
@@ -62,16 +64,16 @@ impl Default for EmbeddingCalls {
 pub struct SocketLimits {
     /// The limit on the channels that the socket has joined.
     pub channels: usize,
-    /// The limit on the channels that the socket joins per second, after a burst of as many joins as `channels`. A
-    /// further join is rejected.
+    /// The limit on the socket's joins per second, on average. A burst may contain as many joins as `channels`. A join
+    /// beyond the limit is rejected.
     pub joins_per_second: u32,
     /// The limit on the messages that are read from the socket per second. Further messages are read later.
     pub messages_per_second: u32,
     /// The limit on a message, in bytes: twice the largest message of an agent. A larger message closes the socket.
     pub frame_bytes: usize,
-    /// The limit on the messages that wait for the socket. Beyond this limit, the socket is closed (1013).
+    /// The limit on the messages that wait to be sent on the socket. Beyond this limit, the socket is closed (1013).
     pub queue_messages: usize,
-    /// The limit on the bytes that wait for the socket. Beyond this limit, the socket is closed (1013).
+    /// The limit on the bytes that wait to be sent on the socket. Beyond this limit, the socket is closed (1013).
     pub queue_bytes: usize,
 }
 

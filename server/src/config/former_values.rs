@@ -13,7 +13,7 @@ use super::former_names::{remove, table_at};
 /// The former settings, as `section.name`.
 const NAMES: [&str; 5] =
     ["dashboard.oidc_issuer", "log.access", "plans.default", "search.embedding.kind", "search.embedding.path"];
-/// The section of the settings that the URL of the embedding replaces.
+/// The section of the former settings `kind` and `path`. The setting `url` of the same section replaces both.
 const EMBEDDING: &str = "search.embedding";
 
 /// Returns whether a path names a former setting that is now a part of another setting, such as `log.access` of
@@ -34,7 +34,8 @@ pub struct FormerValues {
     embedding: FormerEmbedding,
 }
 
-/// The former kind and path of the embedding, and its URL in the sources so far. A value that no source sets is empty.
+/// The former settings `kind` and `path` and the setting `url` of the embeddings, as set by the sources so far. A value
+/// that no source sets is empty.
 #[derive(Debug, Default)]
 struct FormerEmbedding {
     kind: String,
@@ -82,8 +83,8 @@ impl FormerValues {
     ///
     /// # Errors
     ///
-    /// Fails if the default plan is not offered, if the issuer of the dashboard is not an issuer of tokens, or if a
-    /// kind of embedding lacks its folder or its URL.
+    /// Fails if the former default plan is not in `plans.offered`, if the former issuer of the dashboard is not in
+    /// `auth.issuers`, or if the former kind of embedding requires a folder or a URL that no source has.
     pub fn apply(self, config: &mut Config) -> anyhow::Result<()> {
         if self.access_log == Some(false) {
             config.log.hide_requests();
@@ -106,9 +107,9 @@ impl FormerValues {
 }
 
 impl FormerEmbedding {
-    /// Replaces the kind and the path in the settings of one source with the URL, whose scheme now selects the source
-    /// of embeddings. An earlier source may have the values that this source lacks. Returns a warning if the settings
-    /// have a kind or a path.
+    /// Removes the kind and the path from the settings of one source, and sets the URL with the same meaning. If this
+    /// source lacks a value, uses the value of an earlier source. Sets no URL while a value is missing, because a later
+    /// source may have the value. Returns a warning if the settings have a kind or a path.
     fn take(&mut self, settings: &mut Map<String, Value>) -> anyhow::Result<Option<String>> {
         let Some(table) = table_at(settings, EMBEDDING) else { return Ok(None) };
         if let Some(url) = table.get("url") {
@@ -147,7 +148,7 @@ impl FormerEmbedding {
         }))
     }
 
-    /// Fails if the former kind requires a folder or a URL that no source has. `url` is the URL from all sources.
+    /// Fails if the former kind requires a folder or a URL that no source has. `url` is the URL in the merged settings.
     fn check(&self, url: &str) -> anyhow::Result<()> {
         match self.kind.as_str() {
             "local" if self.path.is_empty() && !url.starts_with("file://") => {

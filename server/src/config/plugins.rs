@@ -29,7 +29,7 @@ pub struct Plugins {
     pub settings: BTreeMap<String, Object>,
 }
 
-/// Writes the setting of the limits: the deadline.
+/// Serializes the limits as the deadline, the only limit that is a setting.
 fn deadline<S: Serializer>(limits: &CallLimits, serializer: S) -> Result<S::Ok, S::Error> {
     TimeSpan(Duration::from_millis(limits.deadline_ms)).serialize(serializer)
 }

@@ -46,8 +46,8 @@ impl TimeSpan {
         u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the number of milliseconds as a signed number, like the times of the clock. Returns the largest `i64` if
-    /// the number is larger.
+    /// Returns the number of milliseconds as a signed number, because timestamps are signed too. Returns the largest
+    /// `i64` if the number is larger.
     pub fn signed_millis(self) -> i64 {
         i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX)
     }

@@ -34,7 +34,7 @@ pub struct Assets {
     /// contains the digest, so caches may keep responses forever.
     pub digest: String,
     pub page: Asset,
-    /// The entity tag of the page, which also depends on settings.
+    /// The entity tag of the page. The tag also depends on settings, because the page contains settings.
     pub page_tag: String,
 }
 

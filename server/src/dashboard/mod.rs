@@ -37,9 +37,9 @@ const PAGES: [&str; 15] = [
 const ASSETS: &str = "/assets";
 const FOREVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
-/// The content security policy in two parts, between which the origin of the identity provider is inserted as a source
-/// of connections. The policy allows only the dashboard's own files and images in `data:` and `blob:` URLs, and no
-/// scripts that are created from strings.
+/// The content security policy in two parts. The origin of the identity provider is inserted between the parts, so that
+/// the page may connect to this origin. Apart from this origin, the policy allows only requests to the server, and
+/// images in `data:` and `blob:` URLs. The policy forbids scripts that are created from strings.
 const POLICY: [&str; 2] = [
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'",
     "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",

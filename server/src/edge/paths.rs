@@ -7,8 +7,8 @@ use poem::http::uri::PathAndQuery;
 use crate::http::routes::API;
 use crate::http::routes::DOWNLOADS;
 
-/// Encodes the slashes in the file path of a request to `/files/` or of a download, so that the router sees one
-/// segment. Clients may also encode the slashes themselves.
+/// Encodes the slashes in the path of a file, in URLs below `/files/` and in URLs of downloads. The router then sees
+/// the path of the file as one segment. Clients may also encode the slashes themselves.
 pub async fn one_segment(mut request: Request) -> poem::Result<Request> {
     if let Some(uri) = rewritten(request.uri()) {
         *request.uri_mut() = uri;

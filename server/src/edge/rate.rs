@@ -28,8 +28,8 @@ use crate::http::routes::HEALTH;
 
 /// The minimum interval between two sweeps. A sweep removes from memory the callers whose allowance is full again.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// The time without requests after which a valid token is removed from memory, if the maximum number of tokens is in
-/// memory.
+/// The time after which an unused token may be removed from memory. Unused tokens are removed only if the maximum
+/// number of valid tokens is in memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this number of callers is in memory, callers share allowances.
 pub(super) const MAX_CALLERS: usize = 100_000;
@@ -92,9 +92,9 @@ impl<E> RateLimitEndpoint<E> {
         self.addresses.as_ref().map_or(Ok(()), |addresses| addresses.take(&address, neighbors(address)))
     }
 
-    /// Records whether the token of a request is valid, as the response shows. If the response is 401 (`is_refused`),
-    /// the token is invalid, and the request counts as a wrong credential from `presenter`. Other errors do not show
-    /// that the token is invalid, because they may have other causes.
+    /// Records whether the token of a request is valid. If the response is 401 (`is_refused`), the token is invalid,
+    /// and the request counts as a wrong credential from the address `presenter`. Other errors do not show that the
+    /// token is invalid, because the token may not be their cause.
     fn record_outcome(
         &self,
         token: Option<[u8; 32]>,

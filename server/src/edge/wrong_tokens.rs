@@ -13,7 +13,8 @@ use crate::http::bearer::bearer;
 use crate::http::error::ApiError;
 use crate::http::routes::REALTIME;
 
-/// The end of the path of the operation that exchanges a sign-in code. The request contains the code in the body.
+/// The end of the path of requests that exchange a sign-in code. The code in the body of such a request is a
+/// credential.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 
 /// The addresses that have recently sent wrong credentials.

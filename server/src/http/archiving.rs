@@ -1,4 +1,4 @@
-//! Provides the archiver of backups to handlers, and the error of a server without backups.
+//! Gives handlers access to the archiver of backups, or an error if the server has no archive.
 
 use std::sync::Arc;
 

@@ -20,8 +20,9 @@ use super::upload_rate::UploadRate;
 use crate::config::Config;
 use crate::http::routes::API;
 
-/// The limit in bytes on a file that is sent as the body, if the settings set no limit. Object stores accept only
-/// smaller files. An upload reserves its announced length, so without this limit one request could reserve all storage.
+/// The size limit in bytes of a file that is sent as the body, if the settings set no limit. Without this limit, one
+/// request could reserve all storage, because an upload reserves its announced length. The limit rejects no file that
+/// an object store would accept, because object stores accept only smaller files.
 const MAX_UPLOAD_BYTES: u64 = 1 << 50;
 
 /// The limits for request bodies and the memory budget that all requests share.
@@ -61,7 +62,7 @@ impl Bodies {
     }
 }
 
-/// A request's share of the memory budget. The share is returned when the handler has returned, because data parsed
+/// A request's share of the memory budget. The share stays reserved until the handler has ended, because data parsed
 /// from the body lives until then.
 pub struct BudgetShare {
     bodies: Bodies,
@@ -71,8 +72,8 @@ pub struct BudgetShare {
 }
 
 impl BudgetShare {
-    /// Counts bytes towards the memory budget until the returned value is dropped. Fails if the bytes exceed the
-    /// budget.
+    /// Counts bytes towards the memory budget until the returned value is dropped. Fails if the bodies of all requests
+    /// together exceed the budget.
     fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         self.take(bytes.len())?;
         Ok(Bytes::from_owner(BodyBudgetGuard { bytes, share: self.clone() }))
@@ -206,7 +207,7 @@ const BLOCK_BYTES: usize = 128 << 10;
 /// A body that is being streamed.
 struct BodyStream {
     parts: BoxStream<'static, std::io::Result<Bytes>>,
-    /// The end of the last part, which did not fit into the last block.
+    /// The bytes of the current part that did not fit into the previous block.
     remainder: Bytes,
     /// The number of bytes left until the size limit.
     remaining: u64,

@@ -108,8 +108,9 @@ fn origin_in_forwarded(headers: &HeaderMap, place: usize) -> ForwardedOrigin {
     ForwardedOrigin { scheme: parameter("proto"), host: parameter("host") }
 }
 
-/// Returns the value in a header's list at this place, counted from the end, or the first value if the list is shorter.
-/// A proxy that replaces the header sends one value, which describes the client's request.
+/// Returns the value in a header's list at this place, counted from the end. If the list is shorter, returns the first
+/// value of the list, because a proxy that replaces the header sends only one value, and this value describes the
+/// client's request.
 fn value_at(headers: &HeaderMap, name: &str, place: usize) -> Option<String> {
     let values: Vec<&str> = fields(headers, name).take(MAX_HOPS).collect();
     values.get(place).or(values.last()).map(|value| value.to_ascii_lowercase())

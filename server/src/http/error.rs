@@ -16,7 +16,7 @@ use serde_json::error::Category;
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// The code in the body. `None` for an error of a pipeline whose code is MongoDB's number.
+    /// The code in the body. `None` for a pipeline error, if the body contains MongoDB's number as the code.
     pub code: Option<ErrorCode>,
     /// The fields of the JSON body: `error` and `code`, followed by the fields of the specific error.
     pub body: Object,
@@ -128,8 +128,9 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Builds the response for a pipeline error. `code` is MongoDB's number, or a name if the pipeline exceeded its time
-/// limit. `error` is MongoDB's message. MongoDB's responses have no fields `stage`, `pointer` and `hint`.
+/// Builds the response for a pipeline error. The field `code` is MongoDB's number, or a name if the pipeline exceeded
+/// its time limit. The field `error` is MongoDB's message. The response can also have the fields `stage`, `pointer` and
+/// `hint`, which MongoDB's responses do not have.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
@@ -156,8 +157,8 @@ fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     ApiError { status: StatusCode::BAD_REQUEST, code, body, headers: Vec::new() }
 }
 
-/// Returns a parser's message with only an excerpt of the value that the message quotes. The message begins with the
-/// client's value, followed by the values that the parser allows.
+/// Returns a parser's message with its first part shortened to an excerpt, because this part quotes the client's value.
+/// The second part, which lists the values that the parser allows, is not shortened.
 fn with_excerpt(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

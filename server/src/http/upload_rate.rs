@@ -45,8 +45,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns the number of seconds, at most 1,000, after which a client that sends `bytes` bytes per second is too
-    /// slow.
+    /// Returns after how many seconds a client that sends `bytes` bytes per second is too slow. Returns 1,000 if the
+    /// client is not too slow within 1,000 seconds.
     fn lasts(rate: &mut UploadRate, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
             let is_in_time = rate.remaining() >= SECOND;

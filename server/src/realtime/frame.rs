@@ -72,8 +72,9 @@ const RAW: u8 = 0;
 /// The byte that marks the payload of a broadcast as JSON.
 const JSON: u8 = 1;
 
-/// The maximum length in bytes of each part of a message's head. A binary frame encodes the length of a part in one
-/// byte. The server stores some of these parts until the socket leaves the channel.
+/// The maximum length in bytes of each part of a message's head. A binary frame cannot contain a longer part, because
+/// the frame encodes the length of a part in one byte. The limit also saves memory, because the server stores some
+/// parts until the socket leaves the channel.
 const MAX_PART: usize = u8::MAX as usize;
 
 type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);

@@ -13,7 +13,8 @@ use crate::http::error::ApiError;
 
 /// The maximum length of a credential in bytes.
 const MAX_CREDENTIAL: usize = 16 << 10;
-/// The subprotocol in the response to a Phoenix client that sends its token as another subprotocol.
+/// The subprotocol that the server selects if a client offers this subprotocol. A Phoenix client can offer `phoenix`
+/// together with a second subprotocol that contains the client's token.
 pub const PROTOCOL: &str = "phoenix";
 const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 

@@ -1,8 +1,9 @@
 //! The channels of a workspace with their members, and the task that follows the log and sends events to the members.
 //!
-//! A new member is not live: its task first reads missed events from the log. A member becomes live when it has caught
-//! up with the follower. The lock that the follower holds while sending also protects this transition, so that no event
-//! is lost or sent twice.
+//! The task that follows the log, called the follower, sends new events only to live members. A new member is not live:
+//! its own task first reads the missed events from the log. The member becomes live when its task has caught up with
+//! the follower. This transition needs the lock that the follower holds while sending, so that no event is lost or sent
+//! twice.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -170,8 +171,8 @@ impl Hub {
         self.channels.lock()
     }
 
-    /// Adds a member to the channel of an agent. The member receives messages of clients immediately, and events after
-    /// [`Hub::go_live`].
+    /// Adds a member to the channel of an agent. The member receives clients' messages immediately, but events only
+    /// after [`Hub::go_live`].
     pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: ChannelMember) -> ChannelMembership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let mut channels = self.channels();
@@ -180,8 +181,8 @@ impl Hub {
         ChannelMembership { hub: self.clone(), agent, id, joined_at, _counted: GaugeGuard::begin(&CHANNELS_JOINED) }
     }
 
-    /// Makes a member live. The member must have received all events up to `position`. Returns false, without an
-    /// effect, if the follower has already passed `position`.
+    /// Makes a member live. The member must have received all events up to `position`. If the follower has already
+    /// passed `position`, changes nothing and returns false.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
         let mut channels = self.channels();
         let is_all = position >= channels.position;

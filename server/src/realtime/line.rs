@@ -11,7 +11,7 @@ use super::queue::{OutgoingMessage, Queue};
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
 
-/// The sender of one channel's messages to one socket, through the socket's queue.
+/// Adds the messages of one channel to the queue of one socket.
 pub struct ChannelLine {
     pub queue: Arc<Queue>,
     pub version: ProtocolVersion,

@@ -7,8 +7,8 @@
 //!    presence. If the caller that created the credential may write, the listener also moves cursors. A message between
 //!    clients names its sender, and cannot have the name of a server event. Like an event stream, a socket ends when
 //!    its `Grant` ends.
-//! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery to the
-//!    members of its channel and to no other channel. The follower ends with the last socket.
+//! 2. **Hub.** A workspace with open sockets has one follower of the log (`hub.rs`), which sends each delivery only to
+//!    the members of the delivery's channel. The follower ends with the last socket.
 //! 3. **Join.** A new member receives no live events at first: `replay.rs` reads from the agent's cursor, as fast as
 //!    the client reads. The member goes live when the replay reaches the follower's position, so there is no gap.
 //! 4. **Queue.** The messages that wait for a socket are limited by number and bytes. Beyond the limit, the server
@@ -63,7 +63,7 @@ const BUFFER: usize = 4 << 10;
 pub struct Realtime {
     hubs: Hubs,
     limits: SocketLimits,
-    /// The time without a frame from the client after which a socket is closed.
+    /// The idle timeout. A socket is closed if no frame arrives from the client within this time.
     idle: Duration,
     /// The counts of open sockets per workspace, and their limit.
     sockets: OpenStreams,

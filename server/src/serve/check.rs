@@ -42,9 +42,9 @@ impl CheckReport {
     }
 }
 
-/// Checks the configuration, the plugins, the addresses, the archive of backups and the stores of the data. Prints a
-/// line for each check. Returns 0 if everything is in order, 1 if a check failed, and 3 if only the store could not be
-/// checked because another process has the store open.
+/// Checks the configuration, the plugins, the addresses, the archive of backups, the data store and the file store.
+/// Prints a line for each check. Returns 1 if a check failed. Returns 3 if no check failed, but the data store could
+/// not be checked because another process has the data store open. Otherwise returns 0.
 pub async fn check(config: &Config) -> anyhow::Result<ExitCode> {
     let mut report = CheckReport::default();
     report.add("version", Ok(env!("CARGO_PKG_VERSION").to_owned()));

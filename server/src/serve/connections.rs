@@ -45,7 +45,8 @@ const MAX_HEAD_BYTES: u32 = 16 << 10;
 pub struct ConnectionServer {
     application: BoxEndpoint<'static, Response>,
     address: LocalAddr,
-    /// The time limit for a request's head, from the start of the connection or the previous response.
+    /// The time limit for receiving a request's head. The time starts with the connection or after the previous
+    /// response.
     idle: Duration,
     stalled: Duration,
     permits: Arc<Permits>,

@@ -1,5 +1,5 @@
-//! The locations of the data: the URLs of the store and of the files with absolute paths, and whether the folders of
-//! the data are new.
+//! The locations of the store and of the uploaded files. Converts the paths in the URLs of these locations to absolute
+//! paths, and checks whether the folders are new.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! The socket of a connection. Writes fail if the peer does not read responses. The socket holds the connection's
-//! permit until the socket is dropped.
+//! The socket of a connection. A write fails if the peer accepts no data within a time limit. The socket holds the
+//! connection's permit until the socket is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tokio::time::Sleep;
 
 use super::connections::ConnectionPermit;
 
-/// The socket of a connection, also after an upgrade to a WebSocket.
+/// The socket of a connection. After an upgrade to a WebSocket, the connection still uses this socket.
 pub struct Socket {
     stream: TcpStream,
     /// The time limit for a write that waits for the peer.

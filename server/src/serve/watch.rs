@@ -13,8 +13,8 @@ use crate::config::Plugins;
 /// The interval between checks.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Checks for released versions and, if the settings enable the watch, for changed files at regular intervals until the
-/// task is aborted.
+/// Checks for released versions at regular intervals until the task is aborted. If the settings enable the watch, also
+/// checks for changed files.
 pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
     let mut watch = settings.watch.then(|| PluginWatch::new(engine.clone(), &settings));
     let mut interval = tokio::time::interval(PAUSE);
@@ -58,8 +58,8 @@ impl PluginWatch {
         PluginWatch { watched: watched.collect(), engine, folder }
     }
 
-    /// Reloads the plugins whose files have changed since the last load or rejection, but not since the previous check.
-    /// The delay lets an editor save several files one after the other.
+    /// Reloads the plugins whose files differ from the files that were last loaded or rejected. A plugin whose files
+    /// have changed since the previous check is reloaded at a later check, because an editor may still be saving files.
     pub async fn check(&mut self) {
         for watched in &mut self.watched {
             let now = stamped(&self.folder, &watched.name).await;

@@ -1,7 +1,8 @@
 //! The standard process metrics of Prometheus, read from `/proc`.
 //!
-//! The other metrics are recorded, and a recorded counter is a whole number. Processor time has fractions of a second,
-//! so the process metrics are read instead. On systems without `/proc`, the process metrics are absent.
+//! The process metrics are read whenever a client requests the metrics. Unlike the other metrics, the process metrics
+//! are not recorded, because a recorded counter is a whole number and processor time has fractions of a second. On
+//! systems without `/proc`, the process metrics are absent.
 
 use std::fmt::Write;
 use std::fs;

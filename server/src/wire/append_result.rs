@@ -25,7 +25,7 @@ pub struct RenamedSlug {
     aggregate_id: String,
     /// The slug that the article got.
     slug: String,
-    /// The rejected slug of the event. Null if the request restores an article and contains no slug.
+    /// The rejected slug of the event. Null if the event restores an article and contains no slug.
     refused: Option<String>,
     /// The reason why the server rejected the slug.
     reason: OneOf<SlugReasons>,

@@ -53,8 +53,9 @@ shown! {
 }
 
 shown! {
-    /// A verification of an archive: the server read every segment and, if possible, compared the states in the archive
-    /// with a recorded digest of the states in the store.
+    /// A verification of an archive. The server reads every segment. The server then compares the states in the archive
+    /// with a recorded digest of the states in the store. This comparison is left out if a segment is damaged, if there
+    /// is no suitable digest, or if the states are too large.
     #[oai(rename = "Verification")]
     struct VerificationBody from verified: &ArchiveVerification;
 
@@ -64,7 +65,8 @@ shown! {
     outcome: OneOf<VerificationOutcomes> = verified.outcome.name().into(),
     /// The number of events that were read from the archive.
     events: u64 = verified.events,
-    /// The problems of the archive. A problem of a segment or of a file names the segment or the file.
+    /// Descriptions of the problems of the archive. If a segment or a file has a problem, the description contains the
+    /// name of the segment or file.
     problems: Vec<String> = verified.problems.clone(),
 }
 

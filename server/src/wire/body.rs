@@ -22,7 +22,7 @@ use crate::http::offloading::offload;
 
 const CONTENT_TYPE: &str = "application/json";
 
-/// A JSON request body. `T` is the type that the body is parsed into and the schema in the OpenAPI document.
+/// A JSON request body. `T` is the type of the parsed body. The OpenAPI document contains the schema of `T`.
 pub struct Body<T> {
     pub value: T,
     /// The text that the client sent. The fingerprint of a request with an idempotency key includes this text.

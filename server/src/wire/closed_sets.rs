@@ -132,7 +132,7 @@ closed_sets! {
     LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
     EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
-    /// The time by which events are counted.
+    /// The time that decides in which bucket an event is counted: the time of the event, or the time of the append.
     EventClocks as "EventClock": names::<CountedBy>();
     /// The direction of edges to follow from a node.
     EdgeDirection as "EdgeDirection": names::<Direction>();

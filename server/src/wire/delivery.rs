@@ -13,7 +13,8 @@ use super::task::TaskBody;
 /// The maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// The task after the event that caused the notification, and the id, the position and the description of this event.
+/// The task in its state after the event that caused the notification, and the id, the position and the description of
+/// this event.
 #[derive(Serialize)]
 struct DeliveryPayload {
     task: TaskInPayload,

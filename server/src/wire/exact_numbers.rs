@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::http::offloading::offload;
 
-/// The JSON texts of an event's payload and metadata, or the texts of several events.
+/// The JSON texts of an event's payload and metadata. For a list of events, `events` contains the texts of each event.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct EventTexts<'t> {
@@ -20,8 +20,8 @@ struct EventTexts<'t> {
     events: Option<Vec<EventTexts<'t>>>,
 }
 
-/// Adds the texts of numbers to the events that were parsed from a request, for the numbers that no value of the engine
-/// represents exactly. `text` is the body of the request.
+/// Adds the texts of numbers to events if no value of the engine represents the numbers exactly. `text` is the request
+/// body from which `events` were parsed.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

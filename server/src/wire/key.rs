@@ -19,15 +19,16 @@ shown! {
     pub created_at: String = format_date(key.created_at),
     pub last_used_at: Option<String> = key.last_used_at.map(format_date),
     pub expires_at: Option<String> = key.expires_at.map(format_date),
-    /// The id of the key that this key depends on: the key that created this key, or the successor of that key. If a
-    /// user created this key without a key, `session:` with the id of the user's session, or `user:` with the id of the
-    /// user. Null if the server created this key for the owner of a workspace.
+    /// The id of the key that this key depends on: the key that created this key, or a successor of the creating key.
+    /// If a user created this key in a session, the value is `session:` and the id of the session. If there is neither
+    /// a key nor a session, the value is `user:` and the id of the user. Null if the server created this key for the
+    /// owner of a workspace.
     pub derived_from: Option<String> = key.derived_from.as_deref().map(str::to_owned),
-    /// Whether the key is valid for every workspace of its user. Other keys are valid only for the workspace in which
-    /// they were created.
+    /// Whether the key is valid for every workspace of its user. If false, the key is valid only for the workspace in
+    /// which the key was created.
     pub all_workspaces: bool = key.opens_all,
-    /// The agents to which the key is bound, or null. A key that is bound to agents can read, and can otherwise only
-    /// work on the tasks of these agents, report their presence, and revoke itself.
+    /// The ids of the agents to which the key is bound, or null. Apart from reading, a key that is bound to agents can
+    /// only work on the tasks of these agents, report the presence of these agents, and revoke itself.
     pub agent_ids: Option<Vec<String>> =
         key.agents.as_ref().map(|agents| agents.iter().map(ToString::to_string).collect()),
 }

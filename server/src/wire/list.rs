@@ -27,8 +27,8 @@ pub enum ListOrder {
 }
 
 impl ListPart<'_> {
-    /// Returns the page of a list that begins after the cursor. The items are sorted by their keys, which are unique.
-    /// The page contains at least one item if an item follows the cursor.
+    /// Returns the page that begins after the cursor. `items` must be sorted by their keys, and the keys must be
+    /// unique. The page contains at least one item if an item follows the cursor.
     pub fn of<S, T: Serialize>(
         &self,
         items: &[S],

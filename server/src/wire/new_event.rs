@@ -20,7 +20,7 @@ use crate::http::etag::expected;
 #[serde(default, deny_unknown_fields)]
 #[oai(rename = "StreamEvent")]
 pub struct EventInput {
-    /// The id of the aggregate whose stream receives the event, as in the path.
+    /// The id of the aggregate whose stream receives the event. If present, this id must equal the id in the path.
     aggregate_id: Option<String>,
     /// The type of the aggregate. Required only for the first event of a stream; later events have the stream's type.
     aggregate_type: Option<String>,
@@ -52,8 +52,8 @@ pub struct AddressedEvent(EventInput);
 #[derive(Object)]
 struct StreamEvents {
     events: Vec<EventInput>,
-    /// The version of the stream that the first event expects, or `none`, `exists` or `any`. `any` applies to all
-    /// events of the list.
+    /// The expected version of the stream before the first event, or `none`, `exists` or `any`. A version, `none` and
+    /// `exists` apply only to the first event. `any` applies to all events of the list.
     expected_version: Option<ExpectedVersion>,
 }
 
@@ -89,8 +89,8 @@ impl AppendBody {
         Ok((events, is_batch))
     }
 
-    /// Returns the events of the body, the expected version of a request with a list of events, and whether the body
-    /// contains a list.
+    /// Returns the events of the body, the expected version that the body states beside a list of events, and whether
+    /// the body contains a list.
     fn into_inputs(self) -> Result<(Vec<EventInput>, Option<StreamExpectation>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
@@ -140,12 +140,12 @@ impl EventInput {
 #[serde(deny_unknown_fields)]
 pub struct BatchBody {
     pub events: Vec<AddressedEvent>,
-    /// Whether an article gets another slug if another article of its project has the slug, or if the slug is not
-    /// valid. Without `rename_slugs`, such an event is rejected. Imports set `rename_slugs`.
+    /// Whether the server chooses a different slug for an article if the requested slug is not valid or is taken in the
+    /// project. Without `rename_slugs`, an event with such a slug is rejected. Imports set `rename_slugs`.
     pub rename_slugs: Option<bool>,
 }
 
-/// Gives a type a schema in the OpenAPI document that is composed of other schemas.
+/// Gives a type a schema that is composed of other schemas in the OpenAPI document.
 macro_rules! described_by {
     ($type:ident as $name:literal, $register:expr) => {
         impl Type for $type {

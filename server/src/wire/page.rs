@@ -165,8 +165,8 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
     read().map(Some).ok_or_else(wrong_list)
 }
 
-/// Returns an opaque cursor that contains the id of a page's last item. The id is also on the page, so the cursor
-/// reveals no other data.
+/// Returns an opaque cursor that contains the id of a page's last item. The cursor reveals only this id, which the page
+/// contains as well.
 pub fn named_cursor(list: &str, id: &str) -> String {
     let mut bytes = id.as_bytes().to_vec();
     bytes.extend(seal(&format!("{list}/{id}"), 0));

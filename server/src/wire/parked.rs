@@ -55,7 +55,7 @@ pub struct ReplayParked {
     plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are no longer parked are left out.
     ids: Option<Vec<String>>,
-    /// A group of `GET /parked/groups`.
+    /// A group from the response of `GET /parked/groups`. Only the steps of this group are selected.
     group: Option<GroupName>,
     /// The expected number of selected steps. If the number differs, the request fails with 409 `count_mismatch`.
     expected: Option<Whole>,
@@ -74,7 +74,7 @@ pub struct DeleteParked {
     plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are no longer parked are left out.
     ids: Option<Vec<String>>,
-    /// A group of `GET /parked/groups`.
+    /// A group from the response of `GET /parked/groups`. Only the steps of this group are selected.
     group: Option<GroupName>,
     /// The expected number of selected steps. If the number differs, the request fails with 409 `count_mismatch`.
     /// Required without `ids`.

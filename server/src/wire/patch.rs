@@ -1,11 +1,10 @@
-//! The fields of requests that change a resource. An absent field does not change. Null clears a field that may be
-//! empty, and is an error for other fields.
+//! The fields of requests that change a resource. A field that is absent from the request leaves the value in the
+//! resource unchanged. Null clears a field that may be empty. For a field that cannot be empty, null is an error.
 
 use foldwork_engine::Error;
 use poem_openapi::types::MaybeUndefined;
 
-/// Returns the new value of a field that cannot be empty, or `None` if the field is absent and does not change. Fails
-/// if the field is null.
+/// Returns the new value of a field that cannot be empty, or `None` if the field is absent. Fails if the field is null.
 pub fn required<T>(field: MaybeUndefined<T>, name: &str, expected: &str) -> Result<Option<T>, Error> {
     match field {
         MaybeUndefined::Undefined => Ok(None),
@@ -17,8 +16,8 @@ pub fn required<T>(field: MaybeUndefined<T>, name: &str, expected: &str) -> Resu
     }
 }
 
-/// Returns the new value of a field that may be empty, or `None` if the field is absent and does not change. Null makes
-/// the field empty.
+/// Returns the new value of a field that may be empty, or `None` if the field is absent. If the field is null, returns
+/// the empty value.
 pub fn clearable<T: Default>(field: MaybeUndefined<T>) -> Option<T> {
     match field {
         MaybeUndefined::Undefined => None,

@@ -14,7 +14,7 @@ shown! {
     #[serde(default, deny_unknown_fields)]
     pub struct LimitsBody from limits: PlanLimits;
 
-    /// The maximum number of bytes of files per workspace.
+    /// The maximum total size of the files in a workspace, in bytes.
     pub storage_bytes: Option<u64> = limits.storage_bytes,
     /// The maximum number of projects per workspace.
     pub projects: Option<u64> = limits.projects,

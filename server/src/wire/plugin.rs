@@ -114,11 +114,11 @@ shown! {
     /// The result of a replay.
     pub struct ReplayResult from tally: ReplayTally;
 
-    /// The number of events that the plugin was called for, or of tasks for the hook `work`. With `dry_run`, the number
-    /// of events or tasks that a replay would call the plugin for.
+    /// The number of events for which the plugin was called. For the hook `work`, tasks are counted instead of events.
+    /// With `dry_run`, the number of events or tasks for which a replay would call the plugin.
     pub events: u64 = tally.events,
-    /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
-    /// parked, unless the plugin's `on_error` is `skip`.
+    /// The number of calls that failed, or whose result the log rejected. The step of each of these calls is parked,
+    /// unless the call itself failed and the plugin's `on_error` is `skip`.
     pub failed: u64 = tally.failed,
     /// The number of aggregates whose facts changed.
     pub changed: u64 = tally.changed,

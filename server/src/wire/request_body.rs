@@ -111,7 +111,7 @@ impl<'de, T> Deserialize<'de> for ForwardedBody<T> {
 pub struct SentField<T> {
     name: &'static str,
     value: Option<Value>,
-    /// The texts of those numbers in the value that a [`Value`] cannot represent exactly.
+    /// The texts of the numbers that a [`Value`] cannot represent exactly.
     numbers: Option<Numbers>,
     is_null: bool,
     shown: PhantomData<fn() -> T>,
@@ -202,8 +202,8 @@ impl<T> SentField<T> {
         Ok(self.read("an object", |value| value.as_object().cloned())?.unwrap_or_default())
     }
 
-    /// Returns the content of the value, or `None` if the field is absent. `content` returns `None` for a value of
-    /// another type than `expected`.
+    /// Returns the content of the value, or `None` if the field is absent. Fails if `content` returns `None`, because
+    /// the value does not have the type that `expected` describes.
     fn read<C>(&self, expected: &str, content: impl FnOnce(&Value) -> Option<C>) -> Result<Option<C>, Error> {
         let Some(value) = self.value() else { return Ok(None) };
         content(value).map(Some).ok_or_else(|| self.invalid(format!("expected {expected}")))

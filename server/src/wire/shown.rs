@@ -1,4 +1,5 @@
-//! Declares the types of responses that show data of the engine: each field together with its value.
+//! Declares the types of responses that show data of the engine. Each declaration contains the fields and the
+//! expressions of their values.
 
 /// Declares a type of responses, and its conversion from data of the engine. In the values of the fields, the name
 /// after `from` refers to the converted data. `where` contains statements that run before these values are computed.

@@ -113,7 +113,7 @@ impl Story {
         check(made.version == 3 && made.data.len() == 2 && made.appended == Some(2), &made)
     }
 
-    /// Runs the example code from the README of the document.
+    /// Runs the example code from `openapi/README.md`.
     async fn the_lines_of_the_readme(&mut self) -> Step {
         use client as foldwork;
         include!(concat!(env!("OUT_DIR"), "/usage.rs"))
