@@ -31,7 +31,10 @@ pub async fn publish(client: &Client, progress: &ProgressIndicator, project: &st
         for row in &page.results {
             let id = row.get("_id").and_then(Value::as_str).unwrap_or_default();
             if let Some(act) = act(row) {
-                let request = || client.request(Method::POST, &["articles", id, act]);
+                let request = || match act {
+                    "publish" => client.request(Method::POST, &["articles", id, "publish"]),
+                    _ => client.request(Method::POST, &["articles", id, "unpublish"]),
+                };
                 // An article that was deleted after the query is not found.
                 let done = unless_refused(retry::call(client, note, request).await, StatusCode::NOT_FOUND);
                 done.with_context(|| format!("cannot {act} the article '{id}'"))?;
