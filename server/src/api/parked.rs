@@ -74,9 +74,9 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(replayed)))
     }
 
-    /// Lists parked steps in groups, the largest group first. The steps of a group failed in the same hook of the same
-    /// plugin, with the same kind of failure at the same line.
+    /// Lists parked steps in groups, the largest group first.
     ///
+    /// The steps of a group failed in the same hook of the same plugin, with the same kind of failure at the same line.
     /// `POST /parked/replay` and `POST /parked/delete` accept a group together with `expected`, the number of its
     /// steps.
     #[oai(path = "/parked/groups", method = "get", operation_id = "list_parked_groups")]
