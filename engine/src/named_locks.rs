@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_name_is_locked_by_one_task_at_a_time_and_leaves_no_entry() {
+    async fn a_name_is_locked_by_one_task_at_a_time() {
         let turns = Arc::new(NamedLocks::default());
         let first = turns.lock("a").await;
         let other = turns.lock("b").await;

@@ -71,7 +71,10 @@ impl Opener {
                 failed.insert(workspace_id.clone());
                 Err(match error {
                     Error::Unavailable(_) => error,
-                    error => Error::Unavailable(store::Error::Opening(format!("workspace {workspace_id}: {error}"))),
+                    error => {
+                        let message = format!("the workspace '{workspace_id}' failed to load: {error}");
+                        Error::Unavailable(store::Error::Opening(message))
+                    }
                 })
             }
             other => {

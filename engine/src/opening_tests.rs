@@ -80,7 +80,7 @@ fn note(id: &str) -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_opening_leaves_no_background_task_running_and_can_be_repeated() {
+async fn a_failed_opening_of_a_workspace_stops_its_background_tasks() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");

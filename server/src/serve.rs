@@ -136,7 +136,9 @@ pub async fn listen_with(
     }
     match (engine.first_start(chosen.clone()).await?, chosen) {
         (Some(first), None) => {
-            show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
+            let unshown =
+                "the owner key cannot be shown; to replace the key, set FOLDWORK_BOOTSTRAP_KEY and start again";
+            show(&first.key).context(unshown)?;
         }
         (None, Some(chosen)) if !engine.knows_key(&chosen).await? => tracing::warn!(
             "FOLDWORK_BOOTSTRAP_KEY is ignored, because the store has keys already; `foldwork keys reset` creates a \

@@ -136,7 +136,7 @@ async fn reading_pages_of_large_rows_does_not_block_requests_of_another_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn filling_a_task_with_deliveries_does_not_block_requests_of_another_key() {
+async fn adding_large_deliveries_to_a_task_does_not_block_requests_of_another_key() {
     let target = started().await;
     let client = &target.client;
     let (_, other) = key(client, "second", None).await;

@@ -208,7 +208,7 @@ fn lines(file: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unusual_content_is_stored_found_and_imported_into_another_workspace() {
+async fn unusual_content_can_be_stored_searched_and_imported_into_another_workspace() {
     let (folder, exports) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let serving = serve(folder.path()).await;
     let cases = corpus();

@@ -103,7 +103,7 @@ async fn a_request_whose_body_never_arrives_gets_408() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_over_the_shared_limit_gets_503_and_finished_bodies_free_their_share() {
+async fn a_body_over_the_shared_limit_of_unfinished_bodies_gets_503() {
     let body = r#"{"name":"Docs"}"#;
     let mut config = Config::default();
     config.constants.bodies_in_flight = body.len();

@@ -99,7 +99,7 @@ async fn actions_of_people_on_a_task_reach_its_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subscribers_of_a_trait_get_a_task_for_a_new_article() {
+async fn an_agent_that_subscribes_to_a_trait_gets_a_task_for_a_new_article() {
     let serving = crate::serve_as_configured(Config::default()).await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

@@ -80,7 +80,7 @@ async fn a_socket_ends_when_the_key_of_its_credential_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_when_its_credential_expires_unless_the_client_has_sent_a_later_token() {
+async fn a_socket_ends_when_its_latest_credential_expires() {
     let serving = serve().await;
     let id = agent(&serving.client, "writer").await;
     let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 3_000;

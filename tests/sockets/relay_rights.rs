@@ -9,7 +9,7 @@ use crate::socket::{Socket, agent, connected, task, topic};
 use crate::{made_key, serve};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listeners_cannot_send_task_events_or_acknowledge_events_for_an_agent() {
+async fn a_listener_can_neither_send_task_events_nor_acknowledge_events() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;

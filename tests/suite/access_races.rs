@@ -94,7 +94,7 @@ async fn concurrent_exchanges_of_a_sign_in_code_create_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_rotated_twice_concurrently_expires_at_the_earlier_time() {
+async fn a_key_rotated_twice_concurrently_expires_at_the_earlier_of_both_times() {
     let (engines, key) = twins().await;
     for _ in 0..8 {
         let workspace = enter(&engines[0], &key).await.expect("a workspace");
@@ -213,7 +213,7 @@ async fn a_removed_member_loses_access_to_the_workspace_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspaces() {
+async fn a_key_for_all_workspaces_becomes_invalid_when_its_creator_is_removed() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -243,7 +243,7 @@ async fn removing_a_member_also_ends_the_access_of_their_keys_to_other_workspace
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invitation_takes_effect_once_and_only_when_the_user_accepts_it() {
+async fn an_invitation_can_be_accepted_only_once() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
@@ -313,7 +313,7 @@ async fn an_invitation_is_valid_only_as_long_as_the_key_of_its_creator() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces() {
+async fn only_keys_created_for_all_workspaces_are_valid_in_other_workspaces() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -354,7 +354,7 @@ async fn a_key_is_valid_only_in_its_workspace_unless_created_for_all_workspaces(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lower_role_of_a_member_applies_on_every_server() {
+async fn the_demotion_of_a_member_applies_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");

@@ -324,7 +324,7 @@ async fn a_retried_step_survives_a_restart_and_does_not_replace_newer_facts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_with_a_new_plugin_version_adds_only_events_that_were_not_derived_before() {
+async fn a_replay_with_a_new_plugin_version_keeps_previously_derived_events() {
     let store = Store::connect("mem://").await.expect("a store");
     let old = Handle::deriving(Mode::Succeed, vec![("note.one", 1)]);
     let first_engine = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &old).await;
@@ -355,7 +355,7 @@ async fn a_replay_with_a_new_plugin_version_adds_only_events_that_were_not_deriv
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_id_is_taken_has_the_same_replacement_id_after_each_start() {
+async fn the_replacement_for_a_taken_agent_id_is_the_same_after_each_start() {
     let store = Store::connect("mem://").await.expect("a store");
     let handle = Handle::new(Mode::Succeed);
     let without = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;

@@ -67,7 +67,7 @@ fn addresses(page: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_contains_its_settings_and_may_connect_to_the_identity_provider() {
+async fn the_dashboard_page_contains_the_configured_name_color_and_issuer() {
     let plain = Server::start().await.expect("a server");
     let plain = ask(&plain, Method::GET, "/", &[]).await.header("etag").map(str::to_owned);
     let mut config = Config::default();
@@ -218,7 +218,7 @@ fn every_screen_stays_within_its_size_limit() {
 /// The server embeds the files of the dashboard unchanged. The build of the server must not have a script, because a
 /// script could start a program such as Node.
 #[test]
-fn the_build_of_the_server_runs_no_script() {
+fn the_server_crate_has_no_build_script() {
     let server = root().join("server");
     assert!(!server.join("build.rs").exists(), "server/build.rs exists");
     let manifest: toml::Table = toml::from_str(&read(&server.join("Cargo.toml"))).expect("a manifest");
@@ -230,7 +230,7 @@ fn the_build_of_the_server_runs_no_script() {
 /// Checks that no module imports a module of a higher layer. The layers from top to bottom are `screens`, `parts`,
 /// `state` and `api`. Every module may import third-party code.
 #[test]
-fn modules_of_the_dashboard_import_downwards() {
+fn dashboard_modules_import_nothing_from_higher_layers() {
     let ranks = ["api", "state", "parts", "screens"];
     let rank = |path: &str| ranks.iter().position(|rank| path.starts_with(&format!("{rank}/")));
     let mut failures = Vec::new();

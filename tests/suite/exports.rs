@@ -281,7 +281,7 @@ async fn an_import_of_later_events_restores_a_deleted_aggregate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_ended_early_is_continued_and_a_missing_event_is_reported() {
+async fn an_import_of_an_incomplete_file_fails_and_can_be_continued() {
     let server = mixed().await;
     let exported = Exported::new();
     let written = exported.write(&server.store, "all.ndjson", &ExportSelection::default()).await;
@@ -341,7 +341,7 @@ async fn an_invalid_line_is_reported_by_number_and_the_preceding_lines_are_impor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_events_without_the_first_line_of_an_export_is_imported_once() {
+async fn a_repeated_import_of_events_without_an_export_header_appends_nothing() {
     let store = Store::connect("mem://").await.expect("a store");
     engine(&store).await.first_start(None).await.expect("started");
     let folder = tempfile::tempdir().expect("a folder");
@@ -361,7 +361,7 @@ async fn a_file_of_events_without_the_first_line_of_an_export_is_imported_once()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_cannot_set_the_original_actor_and_time() {
+async fn an_append_cannot_set_the_original_actor_and_time_of_an_event() {
     let server = Server::start().await.expect("a server");
     let event = NewEvent {
         aggregate_id: "a".into(),

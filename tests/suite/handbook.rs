@@ -155,7 +155,7 @@ fn mentions(articles: &Articles) -> Edges {
     mentions
 }
 
-/// Returns the numbers after each of the texts in `PREFIXES`, without leading zeros.
+/// Returns the numbers in a body that follow one of the texts in `PREFIXES`, without leading zeros.
 fn numbers(body: &str) -> Vec<&str> {
     let after = PREFIXES.iter().flat_map(|before| body.match_indices(before).map(|(at, _)| &body[at + before.len()..]));
     let digits = after.map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())]);
@@ -192,7 +192,7 @@ fn in_path(c: char) -> bool {
 }
 
 #[test]
-fn names_and_numbers_are_found_in_paths_and_links() {
+fn names_and_numbers_of_mentioned_articles_are_found_in_a_body() {
     let body =
         "[a](text/one.md), `b/two`: three.md. [four-4](five#six/seven)\n\n[r]: eight\n\nhttps://h/nine/?q=/x/y and/or";
     let found: Vec<_> = names(body).into_iter().collect();

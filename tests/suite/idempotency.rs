@@ -125,7 +125,7 @@ async fn a_repeated_append_returns_its_original_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_is_recognized_before_it_is_validated() {
+async fn a_repeated_append_is_recognized_before_its_expected_version_is_checked() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let new = |event_id: Option<&str>| NewEvent {
@@ -171,7 +171,7 @@ async fn an_idempotency_key_cannot_be_used_for_two_kinds_of_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_response_survives_closing_the_workspace() {
+async fn a_kept_response_survives_the_closing_of_its_workspace() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {

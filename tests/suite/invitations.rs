@@ -1,4 +1,5 @@
-//! Tests that the invitations and sign-in codes of an owner end with the owner's membership or role, on every server.
+//! Tests that the invitations and sign-in codes of an owner become invalid on every server when the owner is removed
+//! from the workspace or loses the role.
 
 use std::sync::Arc;
 

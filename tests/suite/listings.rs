@@ -81,7 +81,7 @@ async fn pages_of_lists_end_at_their_byte_limit_and_omit_no_items() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_that_the_server_reads_as_a_whole_have_every_row_on_exactly_one_page() {
+async fn pages_of_types_keys_members_and_agents_contain_every_row_once() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     // A page contains at least one row, so at this limit every page contains exactly one row.
@@ -138,7 +138,7 @@ async fn pauses<T>(work: impl Future<Output = T>) -> (T, usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scanning_a_list_without_matches_yields_to_other_requests() {
+async fn a_list_request_without_matches_yields_to_other_requests() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     let server = Server::start_with(&config).await.expect("a server");

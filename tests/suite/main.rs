@@ -59,6 +59,7 @@ mod workspace_deletion;
 
 use foldwork_plugins::memory::CountingAllocator;
 
-/// The allocator of the tests, which counts the memory that scripts allocate, like the allocator of the program.
+/// The allocator of the tests. Like the allocator of the server program, this allocator counts the memory that scripts
+/// allocate.
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<tikv_jemallocator::Jemalloc> = CountingAllocator(tikv_jemallocator::Jemalloc);

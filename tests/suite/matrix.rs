@@ -48,8 +48,8 @@ struct Operation {
     id: String,
     method: Method,
     path: String,
-    /// The scopes of which a caller needs one. If `needs_all` is set, a caller needs all of the scopes. `None` if no
-    /// scope is needed.
+    /// The scopes of the operation, or `None` if no scope is needed. If `needs_all` is set, a caller needs all of the
+    /// scopes. Otherwise, a caller needs one of the scopes.
     scopes: Option<Vec<Scope>>,
     /// Whether a caller needs all scopes.
     needs_all: bool,
@@ -109,7 +109,8 @@ fn statuses(operation: &Value) -> Vec<u16> {
     responses.keys().filter_map(|status| status.parse().ok()).collect()
 }
 
-/// Returns a small value that matches a schema, or the example in the schema.
+/// Returns the example in a schema or, if the schema has an `enum` instead, its first value. If the schema has neither,
+/// returns a small value that matches the schema.
 fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return sample(document, document.pointer(&reference[1..]).expect("a schema"));
@@ -289,7 +290,7 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
 }
 
 #[test]
-fn no_caller_gets_data_of_another_workspace_or_an_undocumented_status() {
+fn responses_have_documented_statuses_and_no_data_of_another_workspace() {
     let supplement: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&supplement);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);

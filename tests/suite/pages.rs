@@ -83,7 +83,7 @@ async fn later_pages_show_the_data_as_of_the_first_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_computed_later_keeps_only_the_fields_that_the_pipeline_reads() {
+async fn the_computation_of_a_later_page_keeps_only_fields_that_the_pipeline_reads() {
     let mut config = Config::default();
     config.pipeline.memory = DataSize(1 << 20);
     let server = Server::start_with(&config).await.expect("a server");
@@ -120,7 +120,7 @@ async fn note(workspace: &Handles, number: u32, verb: &str, to: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_computed_later_shows_the_edges_as_of_the_first_page() {
+async fn later_pages_show_the_edges_as_of_the_first_page() {
     let server = Setup::with_plugins(vec!["echo".into()]).start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let fields = r#"[{"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}]"#;

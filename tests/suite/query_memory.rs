@@ -303,7 +303,7 @@ async fn values_built_by_an_expression_or_projection_count_against_the_memory_of
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_passed_from_one_stage_to_the_next_counts_once_against_the_memory() {
+async fn a_row_passed_between_stages_counts_once_against_the_memory_of_a_query() {
     let workspace = with_notes(2_500).await;
     let kept = json!({"$group": {"_id": null, "kept": {"$push": "$$ROOT"}}});
     let window = json!({"$setWindowFields": {"partitionBy": "$text", "output": {"count": {"$count": {}}}}});
@@ -335,7 +335,7 @@ async fn a_row_passed_from_one_stage_to_the_next_counts_once_against_the_memory(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_a_preview_shows_before_a_facet_count_against_the_memory_of_a_query() {
+async fn the_memory_of_a_query_includes_preview_rows_before_a_facet() {
     let workspace = with_memory_of_1_mib().await;
     let set = json!({"$set": {"a": {"$range": [0, 12_000]}}});
     let facet = json!({"$facet": {"none": [{"$match": {"b": 1}}]}});
@@ -349,7 +349,7 @@ async fn rows_that_a_preview_shows_before_a_facet_count_against_the_memory_of_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_into_unwound_items_build_arrays_that_count_against_the_memory_of_a_query() {
+async fn arrays_built_by_paths_into_unwound_items_count_against_the_memory_of_a_query() {
     let workspace = with_memory_of_1_mib().await;
     let parcel = json!({"type_name": "parcel", "fields": [{"name": "boxes", "type": "array"}]});
     workspace.writer.define_type(&Value::from(parcel), false).await.expect("a type");

@@ -175,9 +175,10 @@ async fn infinite_sums_and_dates_in_lists_survive_a_restart() {
     check_restarts(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("unchanged states");
 }
 
-/// The delayed snapshot of a large state is written after its delay, or earlier if its workspace is closed.
+/// A delayed snapshot of a large state is written after the delay. If the workspace is closed before the end of the
+/// delay, the snapshot is written when the workspace is closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn snapshots_of_large_states_are_delayed_and_written_when_the_server_stops() {
+async fn a_delayed_snapshot_of_a_large_state_is_written_when_the_server_stops() {
     let store = Store::connect("mem://").await.expect("a store");
     let clock = Arc::new(FixedClock::default());
     let running = engine(&store, &clock).await;

@@ -48,7 +48,7 @@ pub async fn read(workspace: &Handles, pipeline: serde_json::Value) -> (Vec<Valu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_on_a_query_over_streams_also_limits_the_events_that_are_read() {
+async fn a_limited_query_over_streams_reads_a_limited_number_of_events() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     append(&workspace, &["a", "b", "c"], EVENTS / 3, "x").await;
@@ -82,7 +82,7 @@ async fn a_limit_on_a_query_over_streams_also_limits_the_events_that_are_read() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_a_published_article_reads_no_events_of_its_history() {
+async fn a_request_for_a_published_article_reads_no_events() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = embedded::engine(store.share()).await;
     let (workspace, key) = embedded::first(&first).await.expect("a workspace");

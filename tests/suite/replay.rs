@@ -1,6 +1,6 @@
 //! Replays pipeline cases: a few cases from this repository, and many recorded cases from the folder that
-//! `FOLDWORK_SHARED` names. Recorded cases that differ are listed in `tests/replay/known.txt` with their reasons. The
-//! list may only shrink.
+//! `FOLDWORK_SHARED` names. `tests/replay/known.txt` lists the recorded cases whose results differ from the recorded
+//! results, each with the reason. The list may only shrink.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 /// The name by which recorded pipelines refer to the documents of `foreign_docs`.
 const FOREIGN: &str = "__FOREIGN__";
-/// The files of recorded cases: the name of each file in `known.txt`, and its path without the extension. A case is
-/// identified by the name of its file and by its line.
+/// The files of recorded cases. Each entry contains the name by which `known.txt` refers to the file, and the path of
+/// the file without the extension. A case is identified by the name of its file and by its line.
 const FILES: [(&str, &str); 3] =
     [("cases", "pipeline/cases"), ("lookup_cases", "pipeline/lookup_cases"), ("windows", "windows/cases")];
 /// The tiers of cases that are skipped because the results may differ. These cases depend on the order of equal rows,
@@ -35,7 +35,8 @@ struct Recorded {
     expected: Option<Value>,
     /// The code of the expected error, or zero if the code was not recorded.
     error_code: Option<i32>,
-    /// The code to expect if `error_code` is zero. Without this code, most codes are accepted.
+    /// The code to expect if `error_code` is zero. If this code is missing as well, every number is accepted except the
+    /// codes of an unknown stage and of exceeded memory.
     code_by_source: Option<i32>,
     #[serde(default)]
     unordered: bool,
@@ -65,7 +66,7 @@ async fn replayed_cases_of_this_repository_return_the_expected_results() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recorded_pipelines_match_except_for_known_differences() {
+async fn recorded_pipelines_return_the_recorded_results_except_for_known_differences() {
     let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
         eprintln!("skipped: FOLDWORK_SHARED names no folder of recorded pipelines");
         return;
@@ -267,7 +268,7 @@ impl Recorded {
 /// A value that a recorded case writes as an object with one field.
 enum Extended<'a> {
     Date(&'a str),
-    /// A decimal, or a double that may not be finite.
+    /// A decimal or a double. The number can be infinite or NaN.
     Number(f64),
 }
 

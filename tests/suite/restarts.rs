@@ -1,4 +1,5 @@
-//! Tests that a reopened store returns the same results. The followers of the log may have reached any position.
+//! Tests that a reopened store returns the same results as before, regardless of the positions that the followers of
+//! the log have reached.
 
 use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
@@ -95,7 +96,7 @@ async fn a_changed_fold_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_many_pages_of_the_log_returns_the_same_rows_as_memory() {
+async fn a_query_returns_the_same_rows_from_the_log_as_from_memory() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");

@@ -54,8 +54,8 @@ fn with_numbered_ids(text: &str) -> String {
     parts.fold(first, |text, part| text + "sig=" + part.trim_start_matches(is_of_signature))
 }
 
-/// Returns the id at the beginning of a word and the text after the id. A cursor is the hexadecimal text of an id with
-/// a checksum, which is left out.
+/// Returns the id at the beginning of a word, and the text after the id. If the word is a cursor, the text is empty: a
+/// cursor is the hexadecimal text of an id, followed by a checksum, and the checksum is left out.
 fn id_of(word: &str) -> Option<(String, &str)> {
     const LENGTH: usize = 36;
     let is_id = |word: &str| [8, 13, 18, 23].iter().all(|at| word.as_bytes()[*at] == b'-');
@@ -66,8 +66,8 @@ fn id_of(word: &str) -> Option<(String, &str)> {
     Some((id, "")).filter(|(id, _)| is_id(id))
 }
 
-/// Compares a file with the text that two servers returned. Two servers generate more ids, because a server retries an
-/// append if the other server appended first. Therefore ids are compared by their numbers.
+/// Compares a file with the text that two servers returned. Ids are compared by their numbers, because two servers
+/// generate more ids than one server: a server retries an append if the other server appended first.
 fn compare_with_numbered_ids(path: &Path, text: &str) -> Result<(), String> {
     let (present, text) = (with_numbered_ids(&read(path)), with_numbered_ids(text));
     if present == text { Ok(()) } else { Err(format!("{} differs\n{}", path.display(), difference(&present, &text))) }

@@ -66,7 +66,7 @@ fn block(after: &str) -> String {
 }
 
 #[test]
-fn the_tool_in_the_readme_works() {
+fn the_tool_in_the_readme_lists_the_titles_of_an_author() {
     let folder = PluginFolder {
         name: "find_author".into(),
         location: "scripts/find_author".into(),
@@ -144,7 +144,7 @@ fn unknown_and_repeated_names_of_enabled_plugins_are_rejected() {
 }
 
 #[test]
-fn the_declaration_matches_the_functions_of_the_host() {
+fn the_declaration_file_matches_the_host_functions() {
     all_well(compare(&root().join("scripts/host.d.rhai"), &declaration::text()).err().into_iter().collect());
 }
 

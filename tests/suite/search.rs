@@ -1,5 +1,5 @@
-//! Measures how often a search ranks the intended article first, over the titles of a small handbook, and over recorded
-//! titles if `FOLDWORK_SHARED` names their folder.
+//! Measures how often a search ranks the intended article first. The tests search the articles of a small handbook. If
+//! `FOLDWORK_SHARED` names a folder with recorded titles, the tests also search these titles.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::search::SearchRequest;

@@ -303,7 +303,7 @@ async fn the_graph_is_the_same_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_over_reads_the_events_up_to_the_checkpoint() {
+async fn the_graph_is_complete_after_another_server_takes_over() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let edges = async |reader: &Reader, id: &str| {

@@ -39,7 +39,7 @@ fn crates_depend_in_one_direction() {
 }
 
 #[test]
-fn only_the_store_names_the_database() {
+fn only_the_store_module_uses_the_database_crate() {
     let mut failures = Vec::new();
     for file in ["engine", "plugins", "server"].into_iter().flat_map(sources) {
         if file.starts_with(root().join("engine/src/store")) {

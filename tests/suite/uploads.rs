@@ -211,7 +211,7 @@ async fn an_upload_link_is_valid_only_while_its_user_may_upload_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_stores_only_in_the_workspace_of_its_creator() {
+async fn an_upload_link_stores_files_only_in_the_workspace_of_its_creator() {
     let server = started().await;
     for (name, bytes) in [("owner", "ours"), ("other", "theirs, which is longer")] {
         let (_, key) = model_key(&server, name, None).await;
@@ -239,7 +239,7 @@ async fn concurrent_uses_of_an_upload_link_store_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_link_limits_bodies_with_and_without_content_length() {
+async fn bodies_over_the_limit_of_an_upload_link_are_rejected() {
     let server = started().await;
     let (_, key) = model_key(&server, "owner", None).await;
     let made = tool(&server, &key, json!({"filename": "one.bin", "max_bytes": 300_000})).await.expect("a link");

@@ -50,10 +50,10 @@ impl Access {
             derived_from: Some(by.origin()),
         };
         let _turn = self.change_locks.lock(&workspace.id).await;
-        let taken = Error::conflict(ErrorCode::AlreadyMember, "a user with this address is already a member");
         let joined = self.control.read_members(&workspace.id).await?;
         if joined.iter().any(|(_, user)| user.verified_email() == Some(email)) {
-            return Err(taken);
+            let message = format!("a user with the email address '{email}' is already a member of the workspace");
+            return Err(Error::conflict(ErrorCode::AlreadyMember, message));
         }
         self.control.write_invitation(&invitation, &by.user_id).await?.map_err(refused)?;
         Ok(invitation)

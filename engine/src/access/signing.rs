@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn concurrent_signatures_share_one_new_key_and_are_verified_immediately() {
+    async fn concurrent_first_signatures_create_only_one_key() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = Arc::new(opened(&store, &clock).await);
         let signed = |number: u64| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_of_an_unknown_key_does_not_delay_the_use_of_the_first_key() {
+    async fn the_first_key_is_accepted_immediately_after_a_lookup_of_an_unknown_key() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let unknown = Signature { key_id: "unknown".into(), mac: Vec::new() };

@@ -392,7 +392,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_write_of_unknown_outcome_is_reported_to_other_servers_without_a_further_append() {
+    async fn a_committed_write_without_a_response_is_reported_to_other_servers() {
         let store = Store::connect("mem://").await.expect("memory").share();
         let db = store.workspace("0-1").await.expect("a database");
         let peers = Arc::new(Peers::new("s".into()));

@@ -165,15 +165,15 @@ impl View<'_> {
         let project_id = self.named_project(new.project.as_deref())?;
         let Some(before) = before else { return Ok(project_id) };
         if !new.aggregate_type.is_empty() && *before.aggregate_type != *new.aggregate_type {
-            let message =
-                format!("the type of the event differs from the type of the stream, '{}'", before.aggregate_type);
+            let message = format!(
+                "the aggregate has the type '{}', but the event has the type '{:.64}'",
+                before.aggregate_type, new.aggregate_type
+            );
             return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
-        if project_id.is_some() && project_id != before.project_id {
-            return Err(Error::conflict(
-                ErrorCode::ProjectMismatch,
-                "the aggregate does not belong to the given project",
-            ));
+        if let Some(project) = new.project.as_deref().filter(|_| project_id != before.project_id) {
+            let message = format!("the aggregate does not belong to the given project '{project:.64}'");
+            return Err(Error::conflict(ErrorCode::ProjectMismatch, message));
         }
         Ok(before.project_id.clone())
     }

@@ -93,7 +93,7 @@ async fn open(archive: &Archive, name: &str) -> Result<Vec<DumpLine>> {
 /// Returns the newest dump that can be opened, and its time. If no dump can be opened, fails with the error of the
 /// newest dump. Fails with [`Error::NotFound`] if there is no dump.
 async fn newest_readable(archive: &Archive) -> Result<(i64, Vec<DumpLine>)> {
-    let mut failed = Error::not_found("dump of the control database", FOLDER);
+    let mut failed = Error::not_found("dump of the control database in the folder", FOLDER);
     for (index, found) in archive.bucket.list(FOLDER).await?.iter().rev().enumerate() {
         match open(archive, &found.key).await {
             Ok(lines) => return Ok((time_of(&found.key).unwrap_or_default(), lines)),
@@ -108,8 +108,8 @@ impl Archive {
     /// Checks that the key opens the last dump of the control database. Returns the time of the dump, in milliseconds
     /// since 1970, and the ids of its workspaces.
     pub async fn verify_control(&self) -> Result<(i64, Vec<String>)> {
-        let name =
-            newest(&self.bucket).await?.ok_or_else(|| Error::not_found("dump of the control database", FOLDER))?;
+        let missing = || Error::not_found("dump of the control database in the folder", FOLDER);
+        let name = newest(&self.bucket).await?.ok_or_else(missing)?;
         let lines = open(self, &name).await?;
         let id = |line: &DumpLine| {
             let begin = line.content.find("workspace:")? + "workspace:".len();
@@ -173,7 +173,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn dumps_are_written_thinned_verified_and_restored() {
+    async fn a_restore_uses_the_newest_dump_that_can_be_opened() {
         let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
         let key = SealingKey::parse(&SealingKey::generate()).expect("a key");
         let archive = Archive::open("mem://", [], key).expect("memory");

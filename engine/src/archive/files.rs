@@ -203,7 +203,7 @@ mod tests {
     use crate::model::value::Object;
 
     #[tokio::test]
-    async fn bytes_without_a_file_are_removed_after_the_retention_period() {
+    async fn archived_bytes_that_no_file_uses_are_removed_after_the_retention_period() {
         let bucket = Bucket::open("mem://", []).expect("memory");
         let (used, unused) = ("a".repeat(64), "b".repeat(64));
         for hash in [&used, &unused] {

@@ -36,11 +36,11 @@ impl Backups {
             let id = usage.id.clone();
             if is_due(&tended.hourly, &id, now_ms, HOUR_MS) {
                 let outcome = self.run_hourly_maintenance(&usage, now_ms).await;
-                record(&mut tended.hourly, &id, now_ms, "merges and digests", outcome);
+                record(&mut tended.hourly, &id, now_ms, "merge the segments or write the digest", outcome);
             }
             if is_due(&tended.daily, &id, now_ms, DAY_MS) {
                 let outcome = self.run_daily_maintenance(&usage, now_ms).await;
-                record(&mut tended.daily, &id, now_ms, "the retention", outcome);
+                record(&mut tended.daily, &id, now_ms, "remove the unused file bytes", outcome);
             }
         }
         if tended.control.saturating_add(DAY_MS) <= now_ms {
@@ -216,7 +216,7 @@ fn record(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &
     match outcome {
         Ok(()) => drop(done.insert(id.clone(), now_ms)),
         Err(error) => {
-            tracing::warn!(%error, cause = ?error, workspace = %id, "the maintenance of an archive failed: {what}")
+            tracing::warn!(%error, cause = ?error, workspace = %id, "could not {what} of an archive")
         }
     }
 }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_the_bytes_the_key_or_the_name_prevents_decryption() {
+    fn decryption_requires_unchanged_bytes_and_the_same_key_and_name() {
         let key = || SealingKey::parse(&SealingKey::generate()).expect("a key");
         let (key, other) = (key(), key());
         let sealed = key.seal("a", b"secret".to_vec()).expect("sealed");

@@ -139,7 +139,7 @@ fn event(
     effect: &Effect,
 ) -> Result<NewEvent, Violation> {
     let Some(aggregate_id) = effect.aggregate_id.as_deref().or(origin.subject) else {
-        let message = "the effect has no aggregate_id, and the task has no source aggregate".to_owned();
+        let message = "the effect has no `aggregate_id`, and the task has no `source.aggregate_id`".to_owned();
         return Err(Violation { pointer: "/aggregate_id".to_owned(), message });
     };
     let aggregate_type = effect.event_type.split_once('.').map_or(&*effect.event_type, |(name, _)| name);

@@ -129,7 +129,7 @@ pub fn decide(
         {
             return Err(Error::conflict(
                 ErrorCode::QuestionChanged,
-                "the agent's question has changed since the message was checked",
+                "the agent's question has changed since the request began",
             ));
         }
         TaskCommand::Ask { message } | TaskCommand::RequestChanges { message } | TaskCommand::Answer { message } => {

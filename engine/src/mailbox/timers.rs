@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_agent_that_left_is_listed_once() {
+    fn a_departed_agent_is_listed_once_per_batch_of_events() {
         let event = |aggregate_type: &str, id: &str| {
             Arc::new(Event { aggregate_type: aggregate_type.into(), ..Event::sample(id, "any", 1) })
         };

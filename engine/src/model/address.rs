@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn email_addresses_are_normalized_in_ascii_only() {
+    fn email_addresses_with_lookalike_letters_remain_distinct() {
         assert_eq!(normal(" Mike@Example.COM "), "mike@example.com");
         for lookalike in ["mi\u{212a}e@example.com", "ｍike@example.com", "mıke@example.com", "mike\u{307}@example.com"]
         {

@@ -222,7 +222,7 @@ impl DefinitionReader<'_> {
         field.allowed = parse_allowed(object.get("enum"), at, &mut self.violations);
         field.reference_type = self.reference_type(object.get("reference_type"), field_type, at);
         if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
-            let message = "allowed only on a field of type reference without a default";
+            let message = "allowed only on a field of type reference that has no `default`";
             self.violations.add(format!("{at}/must_exist"), message);
         }
         self.nested(object, &mut field, at, depth);

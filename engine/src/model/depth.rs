@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn collecting_single_values_in_a_list_lowers_the_depth_limit() {
+    fn a_list_that_collects_single_values_counts_as_one_level_of_depth() {
         let refused = |levels, fold| {
             let mut violations = Violations::default();
             check_field(&nested(levels), fold, "/payload/f", &mut violations);

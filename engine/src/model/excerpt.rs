@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_does_not_create_the_text_after_the_cut() {
+    fn an_excerpt_of_a_huge_value_is_created_without_the_full_text() {
         // As text, this value has 2^60 items.
         let mut value = Value::Int(1);
         for _ in 0..60 {

@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_is_neither_the_name_of_a_folder_nor_an_address_below_a_nested_folder() {
+    fn a_slug_does_not_give_its_page_the_name_of_a_folder() {
         let pages = [
             ("docs/intro.md", "/"),
             ("a/b/c/p.md", "/foo"),

@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_fields_are_removed_before_the_payload_sets_fields() {
+    fn a_payload_first_removes_the_fields_of_the_earlier_state() {
         let cases = [
             (r#"{"a":1}"#, r#"{"$unset":["a","b"],"a":1}"#),
             (r#"{"a":18446744073709551616,"$unset":["c"]}"#, r#"{"$unset":["c","a","b"],"a":18446744073709551616}"#),

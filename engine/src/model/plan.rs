@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_canceled_plan_a_past_due_plan_and_an_ended_trial_are_lapsed() {
+    fn a_plan_lapses_when_it_is_canceled_or_past_due_or_its_trial_ends() {
         let offered = OfferedPlan { status: PlanStatus::Trialing, trial_ms: 1_000, ..OfferedPlan::unlimited() };
         let plan = offered.begun_at(500);
         assert_eq!(plan.trial_ends_at, Some(1_500));

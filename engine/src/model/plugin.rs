@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_of_a_plugin_distinguishes_manifest_script_and_settings() {
+    fn plugins_with_different_manifests_scripts_or_settings_have_different_digests() {
         let source = |manifest: &str, script: &str, settings: &[(&str, i64)]| ScriptSource {
             name: "plugin".into(),
             manifest: manifest.into(),

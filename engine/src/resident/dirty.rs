@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_of_a_snapshot_ends_at_every_limit_and_at_a_close() {
+    fn a_delayed_snapshot_is_written_when_a_limit_is_reached() {
         let sizes = [("large", 64 << 20)];
         let resting_large = || {
             let dirty = DirtyAggregates::default();

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sharing_does_not_change_values() {
+    fn sharing_equal_parts_does_not_change_objects() {
         let text = r#"{"a":"x","b":[1,1.0,"x"],"c":{"a":"x","d":[]},"t":["x","y"],"n":1.0}"#;
         let mut sharing = PartInterner::default();
         let mut objects = (0..2).map(|_| {

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_reads_whole_commits_and_few_events_of_unknown_size() {
+    fn a_query_reads_only_whole_commits() {
         let event_ref = |position: u64, ends_commit| EventRef {
             aggregate_id: "a".into(),
             version: position,

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unreported_progress_of_a_workspace_is_merged() {
+    fn unreported_advances_of_a_workspace_are_merged_into_one_report() {
         let peers = Peers::new("s".into());
         assert!(peers.is_alive("s") && !peers.is_alive("t"));
         let at = |position, consumed| WorkspaceProgress { position, consumed, ..WorkspaceProgress::default() };
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_lost_when_it_is_no_longer_alive() {
+    fn the_loss_of_a_server_is_recorded_only_once() {
         let (peers, begin) = (Peers::new("s".into()), Instant::now());
         peers.set_alive(vec!["s".into()], begin);
         peers.set_alive(vec!["s".into(), "t".into()], begin + GAP / 4);

@@ -177,7 +177,7 @@ impl Deref for PluginHost {
 }
 
 fn only<T>(outcomes: Vec<Outcome<T>>) -> Outcome<T> {
-    let message = || "the plugin's thread ended before it returned a result".to_owned();
+    let message = || "the call of the plugin ended without a result".to_owned();
     let lost = || Failure { kind: FailureKind::Panic, message: message(), line: None, column: None };
     outcomes.into_iter().next().unwrap_or_else(|| Err(lost()))
 }

@@ -225,6 +225,9 @@ impl<T> IndexMut<PluginIndex> for PluginMap<T> {
 fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    let text = text.unwrap_or_else(|| "the panic has no text".to_owned());
-    Failure { kind: FailureKind::Panic, message: format!("the plugin panicked: {text}"), line: None, column: None }
+    let message = match text {
+        Some(text) => format!("the plugin panicked: {text}"),
+        None => "the plugin panicked without a message".to_owned(),
+    };
+    Failure { kind: FailureKind::Panic, message, line: None, column: None }
 }

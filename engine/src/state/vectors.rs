@@ -174,7 +174,8 @@ impl Vectors {
             return Err("no label is embedded yet".into());
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
-        let vectors = vectors.map_err(|_| "the embedding of the query took too long")?.map_err(|failure| {
+        let late = |_| format!("embedding the query took longer than {} s", QUERY_TIMEOUT.as_secs());
+        let vectors = vectors.map_err(late)?.map_err(|failure| {
             tracing::warn!(error = %failure, workspace = labelled.workspace, "failed to embed a query");
             "the query could not be embedded"
         })?;

@@ -142,7 +142,7 @@ pub fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
         Record::Object(object) => {
             object.get(name).ok_or_else(|| Error::corrupt(format!("the field '{name}' is missing")))
         }
-        _ => Err(Error::corrupt(format!("expected a record with a field '{name}'"))),
+        _ => Err(Error::corrupt(format!("expected an object with the field '{name}'"))),
     }
 }
 

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn statements_that_begin_after_their_deadline_are_written_by_a_second_attempt() {
+    async fn statements_that_miss_their_deadline_succeed_on_the_second_attempt() {
         let store = remote().await;
         let control = store.control().await.expect("a database");
         let in_use = async || {

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_writes_unless_a_recent_write_or_refusal_determines_the_result() {
+    fn a_check_reuses_the_result_of_a_recent_write_or_refusal() {
         let (began, second) = (Instant::now(), Duration::from_secs(1));
         let written = WriteOutcome { at: began, failure: None };
         let refusal = CommitRefusal { at: began + second, reason: "full".into() };

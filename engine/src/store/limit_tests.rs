@@ -99,7 +99,7 @@ async fn invitations_that_two_owners_create_concurrently_stay_within_the_limit()
 }
 
 #[tokio::test]
-async fn at_the_limit_invitations_can_be_changed_but_not_created() {
+async fn invitations_can_be_changed_but_not_created_at_the_limit() {
     let control = with_member().await;
     let write = async |id: &str, created_at, expires_at| {
         control.write_invitation(&invitation(id, created_at, expires_at), "u").await.expect("answered")

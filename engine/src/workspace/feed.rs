@@ -78,6 +78,11 @@ impl Feed {
         Feed { context, agent, position: after, concerned, known: FxHashMap::default() }
     }
 
+    /// Returns the id of the agent whose feed is read. `None` means all agents.
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// Returns the position of the reader.
     pub fn position(&self) -> u64 {
         self.position
@@ -333,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_to_listen_covers_only_its_agents() {
+    async fn a_credential_for_one_agent_does_not_allow_listening_to_another_agent() {
         let engine = engine(Store::connect("mem://").await.expect("a store")).await;
         let key = engine.first_start(None).await.expect("started").expect("a new store").key;
         let (_, other_key) = engine.provision("other", None).await.expect("a workspace");

@@ -143,7 +143,8 @@ impl Listener {
     fn held_claims(&self, heartbeat: &Heartbeat) -> Result<Option<HeldClaims>> {
         let Heartbeat { claims, instance, .. } = heartbeat;
         if !self.acts {
-            let message = "renewing claims needs the scope `api:write` and at least the role `editor`";
+            let message = "renewing claims needs the scope `api:write`, at least the role `editor`, and a plan that \
+                           has not lapsed";
             let is_named = claims.is_some() || instance.is_some();
             return if is_named { Err(Error::forbidden(ErrorCode::InsufficientRight, message)) } else { Ok(None) };
         }
@@ -189,7 +190,8 @@ impl Listener {
     /// after the end of the log.
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
-            let message = "acknowledging for an agent needs the scope `api:write` and at least the role `editor`";
+            let message = "acknowledging for an agent needs the scope `api:write`, at least the role `editor`, and a \
+                           plan that has not lapsed";
             return Err(Error::forbidden(ErrorCode::InsufficientRight, message));
         }
         let state = self.context.state();

@@ -175,7 +175,7 @@ fn replayed_hooks(about: &PluginDescription, hook: Option<Hook>) -> Result<Vec<H
         let has_work = hook.is_none() && about.hooks.contains(&Hook::Work);
         let work = if has_work { "; the hook 'work' is replayed only if the request names this hook" } else { "" };
         let message = format!(
-            "the plugin '{}' has no hook {lacking} that can be replayed; its hooks are {}{work}",
+            "the plugin '{}' has no hook {lacking} to replay; its hooks are {}{work}",
             about.name,
             names(&about.hooks)
         );

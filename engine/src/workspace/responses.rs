@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_removal_spans_less_time_after_a_removal_of_many_responses() {
+    fn many_removed_responses_shorten_the_time_span_of_the_next_removal() {
         assert_eq!(next_span(1_000, 0), 2_000);
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);

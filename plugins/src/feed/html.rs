@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_link_targets_are_kept() {
+    fn harmless_link_targets_are_kept() {
         for url in
             ["https://example.org/a?b=c:d", "HTTP://example.org", "/a:b", "a/b:c", "#x:y", "?x:y", "mailto:a@b.c"]
         {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_gets_the_exact_numbers_of_the_result() {
+    fn rounded_numbers_in_a_response_are_replaced_by_the_exact_numbers() {
         let text = r#"{"n":18446744073709551617,"result":{"structuredContent":1.5}}"#;
         let content = r#"[{"type":"text","text":"{\"structuredContent\":1}"}]"#;
         let response = format!(

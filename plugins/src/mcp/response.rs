@@ -32,7 +32,8 @@ impl McpSettings {
             return Ok(());
         }
         let message = format!(
-            "the response has {bytes} bytes; at most {} are allowed: request fewer rows, or fewer fields with a pipeline",
+            "the response has {bytes} bytes; at most {} are allowed: request fewer rows, or use a pipeline to select \
+             fewer fields",
             self.response_bytes
         );
         Err(Error::invalid_with_code(ErrorCode::ResponseTooLarge, message))

@@ -152,7 +152,8 @@ pub fn stream_of_feed<T: Type>(
             }
             // Ends the stream. The client reconnects with the id of the last event that it received.
             Err(error) => {
-                tracing::warn!(%error, %workspace, "the feed of an agent could not be read; the stream ends");
+                let agent = feed.agent();
+                tracing::warn!(%error, %workspace, agent, "the feed of an agent could not be read; the stream ends");
                 None
             }
         }

@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_openapi_document_has_the_definition_fields_that_the_engine_reads() {
+    fn the_openapi_document_lists_every_field_of_a_type_definition() {
         let mut registry = Registry::new();
         TypeDefinition::register(&mut registry);
         let keys = |schema: &str| {

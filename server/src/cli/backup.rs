@@ -125,7 +125,7 @@ async fn verify_control(archive: &Archive, ids: &[Arc<str>]) -> anyhow::Result<u
             known
         }
         Err(error) => {
-            print_line(&format!("damaged    control database: {}", reason(&error)))?;
+            print_line(&format!("unreadable control database: {}", reason(&error)))?;
             return Ok(1);
         }
     };

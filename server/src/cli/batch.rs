@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_at_its_byte_limit_and_a_longer_event_is_sent_alone() {
+    fn a_batch_ends_at_its_byte_limit_unless_one_event_exceeds_the_limit() {
         let large = format!("\"{}\"", "x".repeat(MAX_BYTES));
         let third = format!("\"{}\"", "x".repeat(MAX_BYTES / 3));
         let events = [third.clone(), third.clone(), third.clone(), large, third];

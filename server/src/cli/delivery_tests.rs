@@ -223,7 +223,7 @@ async fn a_newer_or_truncated_export_is_refused() {
 }
 
 #[tokio::test]
-async fn an_import_accepts_slugs_that_the_server_changes() {
+async fn an_import_allows_the_server_to_change_slugs() {
     let stub = Stub::start(|request: &StubRequest| match request.method.as_str() {
         "GET" => (200, "", json!({"data": [{"id": "1", "slug": "notes"}], "next_cursor": null})),
         _ => {

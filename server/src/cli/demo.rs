@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_a_history_is_found() {
+    fn the_time_halfway_between_the_first_and_last_event_is_computed() {
         let article =
             json!({"first_event_at": "2020-01-01T00:00:00.000Z", "last_event_at": "2020-01-03T00:00:00.500Z"});
         assert_eq!(midway(&article).as_deref(), Some("2020-01-02T00:00:00.000Z"));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_written_unchanged_and_appended_at_any_version() {
+    fn an_event_is_written_unchanged_and_sent_with_the_expected_version_any() {
         let event = PortableEvent::parse(LINE).expect("valid line");
         assert_eq!(event.to_json().expect("valid event"), LINE);
         let sent: serde_json::Value =
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_runs_assign_the_same_ids_and_equal_lines_get_different_ids() {
+    fn equal_lines_get_different_ids_that_are_the_same_in_every_run() {
         let mut first = LineIds::default();
         let mut second = LineIds::default();
         let ids = [id_of(&mut first, LINE), id_of(&mut first, LINE)];

@@ -78,7 +78,8 @@ impl Output {
 
     /// Writes the remaining output and renames the file to its final name.
     pub fn finish(self) -> anyhow::Result<()> {
-        self.packer.finish().context("could not finish writing the output")?;
+        let name = self.target.as_ref().map_or(Path::new("standard output"), |target| target.name.as_path());
+        self.packer.finish().with_context(|| format!("{} cannot be written", name.display()))?;
         self.target.map_or(Ok(()), OutputFile::rename)
     }
 }

@@ -94,7 +94,7 @@ impl ArchiveRestore {
         let records = if known.is_empty() {
             restore_control(&self.engine, &self.archive).await.context("cannot restore the control database")?
         } else {
-            print_line("the store already contains workspaces: continuing the earlier restore")?;
+            print_line("the store already contains workspaces; the restore continues with these workspaces")?;
             known
         };
         let archived = self.archive.workspaces().await.context("the archive cannot be read")?;

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_former_name_sets_the_new_setting_with_its_unit() {
+    fn the_value_of_a_renamed_setting_gets_the_unit_of_the_former_name() {
         let text = "[http]\nstop_timeout_s = 7\npage_bytes = 1\n[store]\nmemtable = \"1 MiB\"\n[backup]\nflush_ms = 8";
         let (mut settings, warnings) = adopted(text).expect("settings");
         let http = table_at(&mut settings, "http").expect("a section");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn new_names_are_settings_and_former_names_are_not_settings() {
+    fn the_shipped_configuration_has_the_new_names_but_no_former_names() {
         let shipped: toml::Table = toml::from_str(crate::config::DEFAULTS).expect("the shipped configuration");
         let shipped = toml::Value::Table(shipped);
         let is_setting = |path: String| path.split('.').try_fold(&shipped, |table, name| table.get(name)).is_some();

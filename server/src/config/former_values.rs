@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_named_by_the_former_default_setting_is_offered_first() {
+    fn the_former_setting_plans_default_selects_the_first_offered_plan() {
         let plans =
             "[[plans.offered]]\nid = \"free\"\n[[plans.offered]]\nid = \"pro\"\n[[plans.offered]]\nid = \"team\"\n";
         let ids = |default: &str| {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_slashes_of_a_file_path_are_encoded() {
+    fn slashes_are_encoded_in_file_paths_but_not_in_other_paths() {
         for (from, to) in [
             ("/api/v1/files/w/_/_/_/x%2520.txt?a=b/c", Some("/api/v1/files/w%2F_%2F_%2F_%2Fx%2520.txt?a=b/c")),
             ("/files-dl/w/x?exp=1", Some("/files-dl/w%2Fx?exp=1")),

@@ -136,7 +136,10 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     };
     match tokio::time::timeout(share.bodies.timeout, reading).await {
         Ok(text) => Ok(text?),
-        Err(_) => Err(too_slow().into()),
+        Err(_) => {
+            let message = format!("the body did not arrive within {:?}", share.bodies.timeout);
+            Err(too_slow(&message).into())
+        }
     }
 }
 
@@ -150,8 +153,7 @@ fn too_large(limit: u64) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::PayloadTooLarge, message)
 }
 
-fn too_slow() -> ApiError {
-    let message = "the body did not arrive within its time limit";
+fn too_slow(message: &str) -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::RequestTimeout, message)
 }
 
@@ -243,7 +245,11 @@ impl BodyStream {
     /// Returns the next part of the body, or an error if the part does not arrive in time.
     async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
         let started = Instant::now();
-        let part = tokio::time::timeout(self.rate.remaining(), self.parts.next()).await.map_err(|_| too_slow())?;
+        let Ok(part) = tokio::time::timeout(self.rate.remaining(), self.parts.next()).await else {
+            let Bodies { min_bytes_per_s, timeout, .. } = self.share.bodies;
+            let allowed = format!("expected at least {min_bytes_per_s} bytes per second, on average over {timeout:?}");
+            return Err(too_slow(&format!("the body arrives too slowly; {allowed}")));
+        };
         let part = part.transpose();
         let part = part.map_err(|error| ApiError::invalid_body(&error))?;
         self.rate.record(part.as_ref().map_or(0, Bytes::len), started.elapsed());

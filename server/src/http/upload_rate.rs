@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_below_the_minimum_rate_ends_after_one_window() {
+    fn a_body_slower_than_the_minimum_rate_times_out_after_one_window() {
         let rate = || UploadRate::new(30 * SECOND, 100);
         assert_eq!(lasts(&mut rate(), 100), 1_000);
         assert_eq!(lasts(&mut rate(), 99), 30);

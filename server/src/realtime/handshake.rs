@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use foldwork_engine::Error;
 use foldwork_engine::error::ErrorCode;
+use foldwork_engine::model::excerpt::excerpt_of;
 use poem::Request;
 use poem::http::{HeaderValue, StatusCode, header};
 
@@ -40,7 +41,8 @@ pub fn credential(request: &Request) -> Result<String, Error> {
 pub fn version(request: &Request) -> Result<ProtocolVersion, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
-        let message = "unsupported serializer: vsn must have the major version 1 or 2, as in 2.0.0";
+        let found = excerpt_of(vsn.as_deref().unwrap_or_default());
+        let message = format!("`vsn` is '{found}'; expected a serializer version 1.x or 2.x, such as 2.0.0");
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnsupportedVersion, message)
     };
     ProtocolVersion::parse(vsn.as_deref()).ok_or_else(refused)

@@ -35,14 +35,14 @@ pub async fn keep_measuring(engine: Arc<Engine>, folder: Option<PathBuf>) {
 fn measure_disk(folder: &Path) {
     match bytes_below(folder) {
         Ok(bytes) => STORE_FOLDER_BYTES.set(&[], bytes as f64),
-        Err(error) => tracing::debug!(%error, "failed to read the size of the store's folder"),
+        Err(error) => tracing::debug!(%error, ?folder, "failed to read the size of the store's folder"),
     }
     match rustix::fs::statvfs(folder) {
         Ok(disk) => {
             DISK_FREE_BYTES.set(&[], disk.f_bavail as f64 * disk.f_frsize as f64);
             DISK_SIZE_BYTES.set(&[], disk.f_blocks as f64 * disk.f_frsize as f64);
         }
-        Err(error) => tracing::debug!(%error, "failed to read the disk space of the store"),
+        Err(error) => tracing::debug!(%error, ?folder, "failed to read the disk space of the store"),
     }
 }
 

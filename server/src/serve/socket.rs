@@ -36,7 +36,8 @@ impl Socket {
         let timeout = self.timeout;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not read the data within the timeout")))
+        let message = format!("the peer did not read the data within {timeout:?}");
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
 }
 

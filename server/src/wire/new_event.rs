@@ -252,7 +252,7 @@ fn merged_expectation(
 ) -> Result<StreamExpectation, Error> {
     match (own, beside) {
         (Some(own), Some(beside)) if own != beside => {
-            let message = "differs from the version that the request expects in If-Match or beside `events`";
+            let message = "differs from the version in If-Match or from the `expected_version` beside `events`";
             Err(Error::invalid_at("/expected_version", message))
         }
         (own, beside) => Ok(own.or(beside).unwrap_or_default()),

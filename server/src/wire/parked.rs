@@ -206,7 +206,7 @@ fn named(ids: Option<&[String]>, group: Option<&GroupName>) -> Result<Option<Ste
 /// Reads the ids of parked steps in the field at `pointer`. Repeated ids count once.
 pub fn step_ids(ids: &[String], pointer: &str) -> Result<Vec<StepId>, Error> {
     if ids.is_empty() || ids.len() > MAX_REPLAYED {
-        return Err(Error::invalid_at(pointer, format!("expected 1 to {MAX_REPLAYED} ids")));
+        return Err(Error::invalid_at(pointer, format!("expected 1 to {MAX_REPLAYED} ids, found {}", ids.len())));
     }
     let parse = |(index, id): (usize, &String)| {
         let wrong = || Error::invalid_at(format!("{pointer}/{index}"), "expected the id of a parked step");

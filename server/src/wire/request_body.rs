@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_may_be_in_only_one_of_several_fields() {
+    fn a_text_given_in_two_alternative_fields_is_rejected() {
         let (absent, text, null) = (SentText::default(), field("a"), field(Value::Null));
         let refused = first_text(&[&absent, &text, &text]).expect_err("two spellings").to_string();
         assert!(refused.contains("expected only one of"), "{refused}");

@@ -23,7 +23,7 @@ fn largest(folder: &Path) -> u64 {
 }
 
 #[test]
-fn a_server_is_not_ready_while_the_disk_refuses_commits_and_recovers_by_itself() {
+fn a_server_that_cannot_commit_is_not_ready_until_the_disk_accepts_commits() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve"]);
     let program = Program::start(command.env("FOLDWORK_BOOTSTRAP_KEY", key('7')));

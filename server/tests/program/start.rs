@@ -64,7 +64,7 @@ fn the_error_of_a_failed_start_states_what_to_change() {
 }
 
 #[test]
-fn variables_that_a_start_does_not_need_do_not_prevent_the_start() {
+fn a_start_ignores_unneeded_environment_variables() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = foldwork(folder.path(), &["serve"]);
     // A store in a folder has no users, and an empty key counts as absent.
@@ -139,7 +139,7 @@ fn the_log_states_why_tokens_are_denied_but_contains_no_tokens() {
             token(known, r#"{"iss": "https://id.example.com"}"#),
             ["https://id.example.com", "the token's signature is not valid"],
         ),
-        (token(known, r#"{"iss": "https://other.example.com"}"#), ["other.example.com", "no issuer with this name"]),
+        (token(known, r#"{"iss": "https://other.example.com"}"#), ["other.example.com", "names no configured issuer"]),
         (
             token(r#"{"alg": "RS256"}"#, r#"{"iss": "https://id.example.com"}"#),
             ["id.example.com", "algorithm is not allowed for its issuer"],

@@ -90,7 +90,7 @@ pub async fn task(server: &Server, agent: &str) -> String {
     task_with(server, agent, &json!({})).await
 }
 
-/// Creates a task for an agent with additional fields.
+/// Creates a task for an agent. `more` contains additional fields of the request.
 pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
     let mut body = json!({"title": "Draft it", "assignee_type": "agent", "assignee_id": agent});
     for (name, value) in more.as_object().expect("fields") {

@@ -41,7 +41,7 @@ fn refused(status: u16, code: &str) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_cannot_replace_the_output_of_a_person_or_skip_its_review() {
+async fn an_agent_can_neither_replace_the_output_of_a_person_nor_skip_the_review() {
     let bench = Bench::start().await;
     joined(&bench.server, "bob", Role::Editor).await;
     let token = bench.server.key("bob").expect("a token");

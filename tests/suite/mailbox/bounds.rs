@@ -6,7 +6,7 @@ use super::board::{Answer, DRAFTER, act, get, post, server, task};
 
 /// The maximum number of artifacts of a task.
 const ARTIFACTS: usize = 500;
-/// The maximum number of versions of all artifacts of a task.
+/// The maximum number of artifact versions in a task, counted over all artifacts.
 const VERSIONS: usize = 2_000;
 /// The maximum number of caused events in a response.
 const CAUSED: usize = 200;
@@ -18,7 +18,7 @@ fn code(answer: &Answer) -> (u16, &str) {
 }
 
 #[tokio::test]
-async fn all_effects_of_a_full_task_are_appended_at_once() {
+async fn the_approval_of_a_full_task_appends_all_its_effects() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
@@ -47,7 +47,7 @@ async fn all_effects_of_a_full_task_are_appended_at_once() {
 }
 
 #[tokio::test]
-async fn a_task_full_of_earlier_versions_can_still_be_completed_and_approved() {
+async fn a_task_at_the_limit_of_artifact_versions_can_be_completed_and_approved() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     let artifacts: Vec<Value> =

@@ -64,7 +64,7 @@ fn restless() -> Plugins {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chain_of_effects_without_reviews_ends_with_a_review() {
+async fn a_chain_of_unreviewed_effects_eventually_requires_a_review() {
     let server = Server::start_with_native(restless()).await.expect("a server");
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;
     let event = json!({"aggregate_type": "note", "event_type": "note.changed", "payload": {"text": "once"}});

@@ -81,7 +81,7 @@ async fn a_heartbeat_keeps_only_the_claims_of_its_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
+async fn after_a_restart_timers_are_idle_until_a_renewed_lease_expires() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let id = task(&server, DRAFTER).await;
@@ -107,7 +107,7 @@ async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_unread_and_has_its_former_status_after_its_deferral() {
+async fn a_deferred_task_regains_its_former_status_when_the_deferral_ends() {
     let server = server().await;
     for row in ["pending", "review", "input_required", "awaiting_reply"] {
         let id = task(&server, DRAFTER).await;

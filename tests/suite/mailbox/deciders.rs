@@ -34,7 +34,7 @@ has `review: false`. Callers work for the agent that the task is assigned to, ex
 agent.
 ";
 
-/// A status of a task with output, in which an action is possible.
+/// The status of a task when a caller performs an action. Each of the tasks has output.
 #[derive(Clone, Copy)]
 enum Stage {
     /// A task in review.
@@ -304,7 +304,8 @@ fn table(lines: &[Vec<String>]) -> String {
     text
 }
 
-/// Returns the lines of the columns in `range`: the head, and each row with its cells.
+/// Returns the lines of a table: the head, and one line for each row. Each line describes its row in three cells, and
+/// then has the cells of the columns in `range`.
 fn lines(rows: &[&Row], columns: &[Column], cells: &[Vec<String>], range: Range<usize>) -> Vec<Vec<String>> {
     let names = columns[range.clone()].iter().map(|column| column.name.to_owned());
     let head = ["caller", "role", "output by"].map(str::to_owned).into_iter().chain(names).collect();
@@ -315,8 +316,8 @@ fn lines(rows: &[&Row], columns: &[Column], cells: &[Vec<String>], range: Range<
     std::iter::once(head).chain(rows.iter().zip(cells).map(line)).collect()
 }
 
-/// Returns the required text of a cell, which an update of the file must not change, or `None` if an update may change
-/// the cell.
+/// Returns the required text of a cell, or `None` if the cell may have any text. An update of the file must not change
+/// a required text.
 fn expected(row: &Row, column: &Column) -> Option<&'static str> {
     let is_final = matches!(column.name, "approve" | "edit" | "reject");
     let is_of_others = !row.by_agent || row.agent == HELPER;

@@ -35,7 +35,7 @@ async fn rotated(server: &Server, by: &str, key: &Made) -> Made {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_that_descend_from_the_delivering_key_cannot_decide_on_its_delivery() {
+async fn keys_derived_or_rotated_from_a_key_cannot_approve_its_deliveries() {
     let server = Server::start_with_others_deciding(&AGENTS.map(str::to_owned)).await.expect("a server");
     let (workspace, owner) = (first_workspace(&server).await, server.key("owner").expect("the owner").to_owned());
     let worker = key_of(&server, &workspace, &owner, &json!({})).await;

@@ -68,7 +68,7 @@ async fn open_tasks_of_a_removed_member_are_assigned_to_the_successor_or_unassig
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_request_returns_its_task_even_if_a_user_in_the_request_was_removed() {
+async fn a_repeated_request_returns_the_task_even_if_the_assignee_was_removed() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let bob = joined(&server, "bob").await;

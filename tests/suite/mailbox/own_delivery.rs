@@ -1,4 +1,4 @@
-//! Tests keys that are bound to agents, and decisions on output that the same key has delivered.
+//! Tests keys that are bound to agents, and that users cannot decide on output that their own keys have delivered.
 
 use foldwork_engine::error::ErrorCode;
 use foldwork_engine::model::access::Role;

@@ -295,8 +295,8 @@ async fn approve_against_a_change(pair: &Pair) {
     }
 }
 
-/// Approves a task with a key while the same key delivers the task's output, and again while another user approves the
-/// task. Only the other user succeeds.
+/// Approves a task twice with the key that delivers the task's output. The first approval runs at the same time as the
+/// delivery. The second approval runs at the same time as an approval by another user. Only the other user succeeds.
 async fn approve_own_output(pair: &Pair) {
     let (worker, other) = (pair.of_new_key().await, pair.of_another_user().await);
     let refused = |outcome: Result<(), Error>, round: usize| {

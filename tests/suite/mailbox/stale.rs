@@ -58,7 +58,7 @@ fn slow(has_read: Sender<()>, may_deliver: Receiver<()>) -> Plugins {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_after_a_scripted_agent_has_read_the_aggregate_makes_its_output_stale() {
+async fn output_of_a_scripted_agent_is_stale_if_the_aggregate_changed_after_the_read() {
     let ((has_read, read), (deliver, may_deliver)) = (channel(), channel());
     let server = Server::start_with_native(slow(has_read, may_deliver)).await.expect("a server");
     post(&server, "/aggregates/define", &json!({"type_name": "note"})).await;

@@ -81,8 +81,8 @@ async fn run_story(server: &Server, name: &str, story: Story) -> Result<(), Test
     Ok(())
 }
 
-/// Checks that a query returns the same rows or the same error with all options. Also checks the previews of the query,
-/// and that moving filters does not change the rows.
+/// Checks that a query returns the same rows or the same error in each of the `executions`. Also checks the previews of
+/// the query, and that moving filters does not change the rows.
 async fn compare(workspace: &Handles, pipeline: &Value, executions: &[Execution]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in executions {

@@ -1,6 +1,6 @@
-//! Compares pipelines over the states of a workspace with the same pipelines over `$documents`, which contains the
-//! states of a model. Both return the same rows, before and after a restart. A list of aggregates has as many items as
-//! the model has states.
+//! Compares each pipeline over the states of a workspace with the same pipeline over `$documents`, which contains the
+//! states of a model. The two pipelines return the same rows, before and after a restart. A list of aggregates has as
+//! many items as the model has states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,8 +12,9 @@ use proptest::test_runner::TestCaseError;
 /// The number of rows to show.
 const SHOWN: usize = 3;
 
-/// Compares the rows of a preview with the rows that the pipeline returned, and the preview's rows after each stage
-/// with the rows of the pipeline that ends with this stage.
+/// Checks that a preview of a pipeline returns the same rows as the pipeline. `returned` contains the rows of the
+/// pipeline. Also checks that the preview shows after each stage the first rows of the pipeline that ends with this
+/// stage.
 pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> Result<(), TestCaseError> {
     let text = json::text(pipeline);
     let mut query = Query::new(pipeline.clone());
@@ -43,8 +44,9 @@ pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> R
     Ok(())
 }
 
-/// Checks that a failed preview has a cause: a pipeline that ends with one of the stages fails. A preview reads rows
-/// that the whole pipeline may not need.
+/// Checks that a failed preview has a cause: at least one of the pipelines that end with one of the stages fails. The
+/// whole pipeline can succeed although its preview fails, because a preview can read rows that the whole pipeline
+/// does not need.
 async fn explain(workspace: &Handles, stages: &[Value], failure: &str) -> Result<(), TestCaseError> {
     for end in (1..=stages.len()).rev() {
         if workspace.reader.query(Query::new(stages[..end].to_vec().into())).await.is_err() {

@@ -32,7 +32,8 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     found
 }
 
-/// Appends all unseen nodes that can be reached from a node to `finished`, each after the nodes that it depends on.
+/// Appends to `finished` a node and its direct and indirect dependencies, without the nodes that are already in `seen`.
+/// A node comes after its dependencies unless the nodes form a cycle.
 fn visit(node: &str, arrows: &Arrows, seen: &mut BTreeSet<String>, finished: &mut Vec<String>) {
     if !seen.insert(node.to_owned()) {
         return;

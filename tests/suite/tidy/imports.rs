@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_found_in_every_syntax() {
+    fn module_paths_are_found_in_imports_types_expressions_and_macros() {
         let found = named(
             "pub use crate::x::{\n    self,\n    y::{Z, super_z as w},\n};\nuse super::{c, self as up};\n\
              fn f(_: &c::Deep) { let c = 1; w::g(); crate::q::r(); assert!(matches!(1, crate::m::N | self::o::P)); }\n",
@@ -292,12 +292,12 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_not_a_module() {
+    fn a_variable_is_not_mistaken_for_a_module() {
         assert_eq!(named("mod c;\nfn f(c: u8) -> u8 { c }\n"), Vec::<String>::new());
     }
 
     #[test]
-    fn tests_and_visibility_are_not_dependencies() {
+    fn paths_in_tests_or_visibility_modifiers_are_not_dependencies() {
         let found = read_text("pub(in crate::x) struct A;\n#[cfg(test)]\nmod tests { use crate::y::B; }\n");
         assert!(!found.paths.iter().any(|(_, path)| path.len() > 1), "{:?}", found.paths);
         assert_eq!(found.tests, [["crate", "a", "b", "tests"]]);

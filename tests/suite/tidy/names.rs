@@ -132,7 +132,7 @@ impl Inventory {
         }
     }
 
-    /// Adds the sections and keys of a configuration. Some sections and keys occur only in comments. A section in a
+    /// Adds the sections and keys of a configuration, including those that occur only in comments. A section in a
     /// comment ends with the comment.
     fn add_settings(&mut self, config: &str) {
         let (mut section, mut shown) = ("", "");
@@ -180,9 +180,9 @@ impl Inventory {
         parts.all(|part| !(is_joined || is_name(part)) || self.words.contains(part) || self.files.contains(part))
     }
 
-    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. Files other
-    /// than `config.toml` have sections as well, so a section that is not in `config.toml` exists if its parts are
-    /// words of the sources.
+    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. A section
+    /// that is not in `config.toml` exists if its parts are words of the sources, because other files have sections as
+    /// well.
     fn has_setting(&self, text: &str) -> bool {
         let Some((section, key)) = text.split_once(']') else { return true };
         let is_section = section.split('.').all(|part| is_lower(part) || part.contains('-'));
@@ -208,8 +208,8 @@ impl Inventory {
         is_source || text.contains('/') && self.folders.iter().any(|folder| ends_with(folder, first))
     }
 
-    /// Returns whether a path exists in the repository, next to the file that contains the path, or as the end of
-    /// another path.
+    /// Returns whether a path that is written in `file` exists. The path may begin at the root of the repository or in
+    /// the folder of `file`, or may be the end of a longer path.
     fn has_path(&self, file: &str, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         let beside = Path::new(file).parent().map(|folder| folder.join(path)).unwrap_or_default();
@@ -301,8 +301,8 @@ fn without_blocks(text: &str) -> String {
     prose
 }
 
-/// Returns the texts in backticks, with their whitespace as single spaces, and the text around them. No text in
-/// backticks crosses a paragraph.
+/// Returns the texts in backticks, and the text around them. In the texts in backticks, one space replaces each
+/// sequence of whitespace. A text in backticks ends in the paragraph in which it begins.
 fn code_and_prose(text: &str) -> (Vec<String>, String) {
     let (mut spans, mut prose) = (Vec::new(), String::new());
     for paragraph in without_blocks(text).split("\n\n") {

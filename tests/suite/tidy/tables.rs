@@ -1,7 +1,7 @@
 //! The layers of each crate, and the layers that each layer may import.
 
-/// A layer, and the layers that it may import. A layer is a file or a folder below `src`. A layer that contains other
-/// layers has no other files besides its own module.
+/// A layer, and the layers that it may import. A layer is a file or a folder below `src`. If a layer contains other
+/// layers, the only file of its own is its module. All other files in its folder must belong to the inner layers.
 pub type Layer = (&'static str, &'static [&'static str]);
 
 /// The layers of the engine, lowest first.

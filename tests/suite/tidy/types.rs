@@ -1,5 +1,6 @@
-//! Tests the names of types. The name of a type must be a noun, which names the thing, and not a participle, which only
-//! names what happened to the thing. Each word of the glossary that the test lists is the name of exactly one type.
+//! Tests the names of types. The name of a type must be a noun and not a participle, because a participle only names
+//! what happened to a thing, and not the thing. `GLOSSARY` lists words of the glossary. Each of these words must be the
+//! name of exactly one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use syn::{Attribute, ExprStruct, Item, ItemImpl, ItemStruct, Macro, Path, Token,
 use super::types::declared;
 use super::{imports, sources};
 
-/// The folders with types of the document.
+/// The folders that contain the types of the OpenAPI document.
 const DESCRIBED: [&str; 2] = ["server/src/wire", "server/src/api"];
 /// The types that only describe a schema, each with the reason.
 const ONLY_DESCRIBED: [(&str, &str); 2] = [
@@ -19,12 +19,13 @@ const ONLY_DESCRIBED: [(&str, &str); 2] = [
     ("TypeDefinition", "the engine checks a definition itself, and names everything in it that is wrong"),
 ];
 
-/// The structs in some files that the document describes, and the structs that these files build or parse.
+/// The structs that some source files define for the OpenAPI document, and the structs that the files build or parse.
 #[derive(Default)]
 struct Found {
     described: BTreeSet<String>,
     used: BTreeSet<String>,
-    /// The structs that a macro declares with their conversion. Such a struct counts as built where it is named.
+    /// The structs that a macro declares together with a conversion from another type. Such a struct counts as built if
+    /// `named` contains its name.
     converted: BTreeSet<String>,
     /// The names in paths and in macros, without the names of declarations.
     named: BTreeSet<String>,
@@ -120,7 +121,7 @@ fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_described_type_is_built_or_parsed() {
+fn every_type_of_the_openapi_document_is_built_or_parsed() {
     let (mut inside, mut failures) = (Found::default(), Vec::new());
     let (mut described, mut converted) = (Vec::new(), BTreeSet::new());
     for file in sources("server/src") {

@@ -80,8 +80,12 @@ impl KeySet {
         if let Err(error) = tokio::spawn(async move { set.refresh(now).await }).await {
             tracing::error!(%error, url = %self.url, "the task that fetches the keys of an issuer failed");
         }
+        let reason = match id {
+            Some(_) => "the issuer has no key for the token",
+            None => "the token has no key id, and the issuer does not have exactly one key for the algorithm",
+        };
         self.search(id, algorithm).ok_or(match self.known.lock().fetched_at {
-            Some(_) => TokenRefusal::Invalid("the issuer has no key for the token"),
+            Some(_) => TokenRefusal::Invalid(reason),
             None => TokenRefusal::Unavailable,
         })
     }

@@ -104,7 +104,7 @@ impl Tokens {
     async fn check(&self, token: &str, now: i64) -> Result<TokenIdentity, Box<TokenDenial>> {
         let named =
             named_issuer(token).ok_or_else(|| invalid("the token is neither a key nor a JWT with the claim `iss`"))?;
-        let mut denied = invalid("no issuer with this name is configured");
+        let mut denied = invalid("the claim `iss` names no configured issuer");
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
             // The generation is read before the verification: if the keys change during the verification, the token is
             // verified again.

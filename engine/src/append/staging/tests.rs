@@ -26,7 +26,7 @@ fn article(id: &str, verb: &str, slug: &str) -> NewEvent {
 }
 
 #[tokio::test]
-async fn a_rejected_append_releases_the_slugs_that_it_took_over() {
+async fn a_rejected_append_changes_no_slugs() {
     let state = empty_state().await;
     let (definitions, known) = (state.types.all(), EarlierWrites::default());
     let mut batch = BatchBuilder::new(&state, &definitions, &known);

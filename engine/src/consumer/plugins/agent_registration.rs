@@ -64,7 +64,7 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
         match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
                 let (workspace, plugin) = (&*state.record.id, &*about.name);
-                tracing::error!(%error, workspace, plugin, "the agent of the plugin was rejected and gets no tasks");
+                tracing::error!(%error, workspace, plugin, "the plugin's agent could not be created or updated");
             }
             appended => drop(appended?),
         }

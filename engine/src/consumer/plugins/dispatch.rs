@@ -47,7 +47,7 @@ pub fn derived_events(
     if depth_of(&context.event) >= MAX_DEPTH && !facts.is_empty() {
         tracing::warn!(
             workspace, %plugin, event = %context.event.event_id,
-            "cut a chain of derived events at its maximum length"
+            "dropped the plugin's events: the chain of derived events has the maximum length of {MAX_DEPTH}"
         );
         return Vec::new();
     }

@@ -60,7 +60,7 @@ impl ParkingBuffer {
                         "the plugin is stopped: it failed for several aggregates in a row, the last time at the event \
                          {event}"
                     ),
-                    None => format!("{PAUSED}, and {MAX_WAITING} steps are already waiting"),
+                    None => format!("{PAUSED}; at most {MAX_WAITING} steps may wait, so this step gets no retry"),
                 };
                 let mut parked = self.step(plugin, hook, &context.event, message);
                 parked.reason.kind = CIRCUIT_OPEN.into();

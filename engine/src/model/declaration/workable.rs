@@ -10,7 +10,7 @@ use crate::model::violation::Violations;
 /// the field.
 pub(super) fn check(field: &Field, at: &str, violations: &mut Violations) {
     if field.name.contains('.') {
-        let message = "a field name must not contain a dot, because pipelines read it as a path; \
+        let message = "a field name must not contain a dot, because pipelines read such a name as a path; \
                        nest fields with \"type\": \"object\" and \"fields\"";
         violations.add(format!("{at}/name"), message);
     }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_options_that_cannot_work_are_accepted_only_from_exports() {
+    fn unusable_field_names_and_options_are_accepted_only_from_exports() {
         for (field, pointer) in [
             (r#"{"name": "a.b", "type": "string"}"#, "/fields/0/name"),
             (r#"{"name": "a", "type": "string", "fold": "sum"}"#, "/fields/0/fold"),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_limited_in_number_size_and_search_steps() {
+    fn the_number_the_size_and_the_search_steps_of_patterns_are_limited() {
         let patterns = |count: usize, pattern: &str| {
             let properties = (0..count).map(|number| (format!("p{number}"), json!({"pattern": pattern})));
             json!({"properties": properties.collect::<serde_json::Map<_, _>>()})

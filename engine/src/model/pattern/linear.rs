@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_a_search_that_builds_a_state_per_byte() {
+    fn a_search_ends_when_its_budget_is_used_up() {
         let linear = linear("[ab]*a[ab]{2000}c");
         let text: String =
             (0..200_000u64).map(|n| if n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 { 'a' } else { 'b' }).collect();

@@ -150,13 +150,18 @@ fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[O
         let keeps_name = change.before.is_some_and(|before| is_same(before, "name", entry));
         let is_taken = |other: &Object| !keeps_name && is_same(other, "name", entry);
         let is_replaced = |other: &Object| change.before.is_some_and(|before| is_same(before, "id", other));
-        let mut earlier = changes.iter().zip(entries).take(number);
-        let is_twice = earlier.any(|(other, its)| other.before.is_some_and(is_replaced) || is_taken(its));
-        if is_twice || current.iter().any(|other| is_taken(other) && !is_replaced(other)) {
-            let name = entry.get("name").map(excerpt).unwrap_or_default();
-            let message = format!("the request changes the artifact {name} twice, or another artifact has this name");
-            return Err(vec![Violation { pointer: format!("/artifacts/{number}/name"), message }]);
-        }
+        let earlier = || changes.iter().zip(entries).take(number);
+        let name = || entry.get("name").map(excerpt).unwrap_or_default();
+        let message = if earlier().any(|(other, _)| other.before.is_some_and(is_replaced)) {
+            format!("the request changes the artifact {} twice", name())
+        } else if earlier().any(|(_, its)| is_taken(its)) {
+            format!("the request gives two artifacts the name {}", name())
+        } else if current.iter().any(|other| is_taken(other) && !is_replaced(other)) {
+            format!("another artifact of the task has the name {}", name())
+        } else {
+            continue;
+        };
+        return Err(vec![Violation { pointer: format!("/artifacts/{number}/name"), message }]);
     }
     Ok(())
 }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_value_keeps_the_written_numbers_of_the_object_and_of_the_new_value() {
+    fn replacing_one_value_keeps_all_numbers_as_written() {
         let before = object(r#"{"id":18446744073709551616,"in":[{"a":"x","n":18446744073709551617},"x"]}"#);
         let after = |path: &[usize], new: Value| replaced_at(&before, path, &new).map(|after| json::text(&after));
         let expected = r#"{"id":18446744073709551616,"in":[{"a":"y","n":18446744073709551617},"x"]}"#;

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_discards_one_written_number_and_a_removal_discards_all() {
+    fn removing_a_field_discards_all_written_numbers_of_the_object() {
         let mut object = read(r#"{"a":18446744073709551616,"b":18446744073709551617}"#);
         object.insert("a", 1.5);
         object.insert("c", 2);

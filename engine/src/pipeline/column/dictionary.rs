@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_keep_their_codes_and_a_view_contains_no_later_strings() {
+    fn a_view_of_a_dictionary_contains_no_later_strings() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
         let codes: Vec<TextCode> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();

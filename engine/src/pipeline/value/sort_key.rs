@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn two_arrays_in_a_sort_conflict_only_if_the_client_sorts_by_both() {
+    fn a_sort_by_two_arrays_is_rejected_only_if_the_client_named_both() {
         let row = r#"{"_id": [4, 3], "tags": ["y", "x"]}"#;
         let order = SortOrder::then_by_id([("tags", true)]);
         assert_eq!(read(&order, row).expect("a key"), [r#""y""#, "3"]);

@@ -61,7 +61,7 @@ mod tests {
     use crate::pipeline::value::memory::measure;
 
     #[test]
-    fn large_and_small_values_are_sorted_alike() {
+    fn the_sort_order_does_not_depend_on_the_size_of_the_values() {
         for count in [0, 1, 2, 3, 7, 64, 1_000] {
             let items: Vec<(usize, usize)> = (0..count).map(|place| (place * 7919 % 31, place)).collect();
             let query = Context::new(0, 0, &|| 0, 1, i64::MAX);

@@ -170,7 +170,7 @@ fn a_reference_by_name_matches_no_page_if_several_pages_have_the_name() {
 }
 
 #[test]
-fn an_edge_to_a_page_by_its_name_points_to_the_nearest_page() {
+fn an_edge_that_names_a_page_points_to_the_nearest_page_with_that_name() {
     let mut articles = Articles::default();
     articles.event("far", "created", &[("path", "n.md")], &[]);
     articles.event("near", "created", &[("path", "x/y/n.md")], &[]);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_weighted_texts_count_several_times() {
+    fn a_word_counts_as_often_as_the_weight_of_its_text() {
         let mut words = Words::default();
         words.insert(1, &[("one two", 3), ("two", 1)]);
         words.insert(2, &[("one", 1)]);

@@ -35,7 +35,9 @@ impl Database {
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
         let [turn, activations] = found.as_slice() else {
-            return Err(Error::corrupt("the statement that reads the devices of a user did not return two results"));
+            return Err(Error::corrupt(format!(
+                "the statements that read the devices of the user '{user_id}' did not return two results"
+            )));
         };
         Ok(Devices {
             activations: convert::list(Some(activations))?.map(Activation::read).collect::<Result<_>>()?,

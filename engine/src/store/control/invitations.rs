@@ -151,7 +151,11 @@ impl Database {
         );
         let answers = self.query(&statements, values).await?;
         let found = convert::find_with(&answers, "joined_at");
-        found.map_or_else(|| Err(Error::corrupt("a membership that was just written is missing")), Membership::read)
+        let missing = || {
+            let (user, id) = (&member.user_id, &invitation.id);
+            Err(Error::corrupt(format!("the user '{user}' has no membership after accepting the invitation '{id}'")))
+        };
+        found.map_or_else(missing, Membership::read)
     }
 
     async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {

@@ -94,9 +94,9 @@ impl Database {
             // this id.
             let present = self.query(found, values.clone()).await?;
             if convert::has_rows(&present)? {
-                return only_key(&present).map(Ok);
+                return only_key(&present, &key.id).map(Ok);
             }
-            refused(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found)))
+            refused(self.query(&statements, values.clone()).await.and_then(|found| only_key(&found, &key.id)))
         };
         retry::after_conflicts(attempt).await
     }
@@ -274,10 +274,11 @@ pub(super) fn new_key(key: &KeyRecord) -> [(&'static str, Record); 6] {
     ]
 }
 
-/// Returns the first key among the results of several statements.
-pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
+/// Returns the first key among the results of several statements. If there is no key, the error names `id`.
+pub(super) fn only_key(found: &[Record], id: &str) -> Result<KeyRecord> {
     let key = convert::find_with(found, "hash");
-    key.map_or_else(|| Err(Error::corrupt("a key that was just written is missing")), KeyRecord::read)
+    let missing = || Err(Error::corrupt(format!("the record of the key '{id}' is missing or has no field 'hash'")));
+    key.map_or_else(missing, KeyRecord::read)
 }
 
 /// Returns the value of `$moved` in [`MOVE`].

@@ -230,7 +230,8 @@ impl Database {
 
 /// Returns the object with the field `was_member` from the results of statements that change a member.
 fn change_of(found: &[Record]) -> Result<&Record> {
-    convert::find_with(found, "was_member").ok_or_else(|| Error::corrupt("changing a member returned no result"))
+    let missing = || Error::corrupt("the statements that change a member returned no field 'was_member'");
+    convert::find_with(found, "was_member").ok_or_else(missing)
 }
 
 /// Converts an error to an [`AccessFault`] if a check in the statements has thrown the error. Returns all other errors

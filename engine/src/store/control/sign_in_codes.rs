@@ -54,7 +54,7 @@ impl Database {
             if matches!(written, Err(Error::Conflict)) && self.find_sign_in_code(hash).await?.is_none() {
                 return Ok(Err(AccessFault::Gone));
             }
-            refused(written.and_then(|found| only_key(&found)))
+            refused(written.and_then(|found| only_key(&found, &key.id)))
         };
         retry::after_conflicts(attempt).await
     }

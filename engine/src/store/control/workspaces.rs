@@ -197,8 +197,9 @@ impl Database {
         let values = [workspace, deletion, ("name", convert::text(id)), ("now", convert::integer(now))];
         let found = self.query_again(REMOVE, values).await?;
         let response = convert::find_with(&found, "due");
-        let response =
-            response.ok_or_else(|| Error::corrupt(format!("removing workspace '{id}' returned no result")))?;
+        let response = response.ok_or_else(|| {
+            Error::corrupt(format!("the statements that remove the workspace '{id}' returned no field 'due'"))
+        })?;
         if !convert::bool_field(response, "due") {
             return Ok(None);
         }

@@ -208,7 +208,8 @@ impl Database {
     /// Claims the next generation. No other process on any server builds the same generation.
     pub async fn claim_generation(&self) -> Result<Claim> {
         let found = self.query_again(CLAIM, []).await?;
-        let record = found.first().ok_or_else(|| Error::corrupt("claiming a graph generation returned no record"))?;
+        let missing = || Error::corrupt("the statement that claims a graph generation returned no record");
+        let record = found.first().ok_or_else(missing)?;
         let generation = convert::unsigned_field(record, "claimed")?;
         // Older versions of the program did not claim generations and may have left rows of this generation.
         self.drop_generations(generation..generation + 1).await?;

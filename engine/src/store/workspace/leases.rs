@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_expires_at_its_latest_end_and_cannot_be_renewed_after_the_expiry() {
+    async fn an_expired_lease_cannot_be_renewed_without_a_new_claim() {
         let log = Database::log_in_memory().await;
         let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);

@@ -273,7 +273,7 @@ pub(super) fn event_key(aggregate_id: &str, version: u64) -> RecordIdKey {
 pub(super) fn commit_id(record: &Record) -> Result<i64> {
     match record {
         Record::RecordId(RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
-        _ => Err(Error::corrupt("the id of a commit is not a position")),
+        _ => Err(Error::corrupt("the id of a commit is not an integer")),
     }
 }
 

@@ -91,7 +91,7 @@ impl DatabaseReader {
         let found = self.query("SELECT id, string::len(folded ?? text ?? '') AS size FROM node", []).await?;
         let mut sized = Vec::new();
         for record in convert::list(found.first())? {
-            let Record::Object(node) = record else { return Err(Error::corrupt("a node is not an object")) };
+            let Record::Object(node) = record else { return Err(Error::corrupt("a snapshot is not an object")) };
             sized.push((id_of(node.get("id"))?, convert::unsigned_field(record, "size")? as usize));
         }
         Ok(KeyRange::by_size(sized))
@@ -178,12 +178,12 @@ pub(super) fn node_record(id: Record, aggregate: &Aggregate, revision: u64) -> R
 fn id_of(record: Option<&Record>) -> Result<&str> {
     match record {
         Some(Record::RecordId(RecordId { key: RecordIdKey::String(id), .. })) => Ok(id),
-        _ => Err(Error::corrupt("the id of a node is not a string")),
+        _ => Err(Error::corrupt("the id of a snapshot is not a string")),
     }
 }
 
 pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<ReadSnapshot> {
-    let Record::Object(object) = record else { return Err(Error::corrupt("a node is not an object")) };
+    let Record::Object(object) = record else { return Err(Error::corrupt("a snapshot is not an object")) };
     let id = AggregateId::from(Arc::from(id_of(object.get("id"))?));
     Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| UnreadableSnapshot { id, reason }))
 }

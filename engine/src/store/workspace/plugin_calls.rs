@@ -67,7 +67,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_server_continues_its_counts_and_removes_old_counts_of_stopped_servers() {
+    async fn a_starting_server_removes_old_call_counts_of_stopped_servers() {
         let store = Store::connect("mem://").await.expect("memory");
         let db = store.workspace("00000000-0000-0000-0000-000000000001").await.expect("a database");
         let alive: [Arc<str>; 2] = ["a".into(), "b".into()];

@@ -74,7 +74,7 @@ impl Database {
         let kept =
             self.query_again(statement, [("content", response_record(key, response)?), ("answered", answered)]).await?;
         let kept = convert::list(kept.last())?.next().map(read_response).transpose()?;
-        kept.ok_or_else(|| Error::corrupt("a response that was just stored is missing"))
+        kept.ok_or_else(|| Error::corrupt(format!("the response '{key}' is missing after its write")))
     }
 
     /// Deletes the response for a key if the response was created at or before the time `before`.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_response_is_kept_and_a_pending_response_is_completed() {
+    async fn a_later_response_does_not_replace_the_first_response() {
         let database = Database::log_in_memory().await;
         let under_way = response("f", None, 1);
         assert_eq!(database.keep_response("k", &under_way).await.expect("noted"), under_way);

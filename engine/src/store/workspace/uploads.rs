@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reservations_beyond_the_maximum_count_of_bytes_are_rejected() {
+    async fn reservations_beyond_the_maximum_number_of_bytes_are_rejected() {
         let database = Database::log_in_memory().await;
         let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
         assert_eq!(database.reserve(&one, 1, true, None).await.expect("a result"), Reservation::Reserved);

@@ -114,8 +114,10 @@ impl Reader {
             prefix.map(|prefix| prefix.strip_suffix('/').unwrap_or(prefix)).filter(|prefix| !prefix.is_empty());
         if let Some(prefix) = prefix {
             check_segments(prefix).map_err(|message| Error::invalid(format!("prefix: {message}")))?;
-            if prefix.split('/').next() != Some(&*self.record().id) {
-                return Err(Error::invalid("prefix: must begin with the workspace's id"));
+            let workspace = &*self.record().id;
+            if prefix.split('/').next() != Some(workspace) {
+                let message = format!("prefix: the first segment must be the workspace's id, '{workspace}'");
+                return Err(Error::invalid(message));
             }
         }
         let is_below = |path: &str, prefix: &str| {

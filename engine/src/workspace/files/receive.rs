@@ -101,8 +101,9 @@ impl RunningUpload {
                 self.note_parts(parts_id).await?;
             }
         }
-        if announced.is_some_and(|announced| announced != size) {
-            return Err(Error::invalid("the body is shorter than its announced length"));
+        if let Some(announced) = announced.filter(|announced| *announced != size) {
+            let message = format!("the body is shorter than its announced length of {announced} bytes");
+            return Err(Error::invalid(message));
         }
         writer.finish().await?;
         // Another server may have canceled the upload, and may have removed the bytes before the last bytes arrived.
@@ -124,8 +125,9 @@ impl RunningUpload {
     /// does not allow this, reserves only the missing storage.
     async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
         let Some(missing) = size.checked_sub(self.reserved).filter(|missing| *missing > 0) else { return Ok(()) };
-        if announced.is_some() {
-            return Err(Error::invalid("the body is longer than its announced length"));
+        if let Some(announced) = announced {
+            let message = format!("the body is longer than its announced length of {announced} bytes");
+            return Err(Error::invalid(message));
         }
         match self.reserve(missing.max(self.reserved.min(MAX_RESERVATION_STEP))).await {
             Err(Error::Invalid { .. }) => self.reserve(missing).await,

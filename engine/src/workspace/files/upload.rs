@@ -103,8 +103,10 @@ impl CallContext {
         }
         if let Some(found) = place.aggregate_id.as_deref().and_then(|id| state.folded.get(id)) {
             let own_type = found.aggregate_type.to_string();
-            if place.aggregate_type.get_or_insert_with(|| own_type.clone()) != &own_type {
-                let message = format!("the given type differs from the type of the aggregate, '{own_type}'");
+            let given = place.aggregate_type.get_or_insert_with(|| own_type.clone());
+            if *given != own_type {
+                let message =
+                    format!("the aggregate type '{given}' differs from the type of the aggregate, '{own_type}'");
                 return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
             }
             let own_project = found.project_id.as_deref().map(str::to_owned);

@@ -29,7 +29,7 @@ impl CallContext {
     ) -> Result<()> {
         let Some(successor) = successor else { return Ok(()) };
         if successor == leaving {
-            let message = "reassign_to names the leaving agent or member; expected another agent or member";
+            let message = "`reassign_to` names the leaving agent or member; expected another agent or member";
             return Err(Error::invalid(message));
         }
         if let Assignee::Agent(id) = successor {

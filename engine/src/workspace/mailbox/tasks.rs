@@ -174,7 +174,7 @@ impl Writer {
 fn taken() -> Error {
     Error::conflict(
         ErrorCode::IdempotencyKeyTaken,
-        "the id derived from the idempotency key belongs to a deleted task or to another aggregate",
+        "the id derived from the idempotency key belongs to a deleted task or to an aggregate that is not a task",
     )
 }
 

@@ -54,9 +54,9 @@ impl HeldLease {
 }
 
 impl ActionOutcome {
-    /// Takes the lease from the result of a claim. Fails if the lease has expired.
+    /// Takes the lease from the result of a claim. Fails if the lease has ended.
     pub fn claimed(&mut self) -> Result<HeldLease> {
-        self.lease.take().ok_or_else(|| Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired"))
+        self.lease.take().ok_or_else(lease_ended)
     }
 }
 
@@ -142,7 +142,8 @@ impl AgentWriter {
                 return Err(Error::invalid_at("/agent_id", "expected one of the agents that the key is bound to"));
             }
             (Some(id), agents) if agents.iter().all(|agent| **agent != *id.as_str()) => {
-                return Err(Error::forbidden(ErrorCode::OtherAgent, "the key is bound to other agents"));
+                let message = format!("the key is not bound to the agent '{id:.64}'");
+                return Err(Error::forbidden(ErrorCode::OtherAgent, message));
             }
             _ => {}
         }
@@ -185,14 +186,17 @@ pub(in crate::workspace) fn check_instance(instance: Option<&str>) -> Result<()>
     }
 }
 
+fn lease_ended() -> Error {
+    Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired, or the claim has already ended")
+}
+
 impl Operation {
-    /// Extends the lease of the claim on a task. Fails if the lease has expired.
+    /// Extends the lease of the claim on a task. Fails if the lease has ended.
     async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<HeldLease> {
-        let ended = || Error::conflict(ErrorCode::NotLeaseHolder, "the lease has expired");
-        let lease = HeldLease::of(task).ok_or_else(ended)?;
+        let lease = HeldLease::of(task).ok_or_else(lease_ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
-        let until =
-            self.context().renewals().renew_rows(&[row]).await?.into_iter().flatten().next().ok_or_else(ended)?;
+        let renewed = self.context().renewals().renew_rows(&[row]).await?;
+        let until = renewed.into_iter().flatten().next().ok_or_else(lease_ended)?;
         Ok(HeldLease { until, ..lease })
     }
 }

@@ -59,7 +59,7 @@ impl Offline {
         let named = self.check_file(&event)?;
         let key = Storage::key(&self.state.record.id, &named.upload);
         if self.state.storage.blobs().read(&key, 0..1).await.is_ok() {
-            let message = "the workspace already has a file with this upload id";
+            let message = "the storage of the workspace already has bytes for this upload id";
             return Err(Error::invalid_at(format!("/payload/{UPLOAD_ID}"), message));
         }
         self.store_file(event, named, bytes).await
@@ -139,13 +139,15 @@ impl Offline {
         FilePath::new(&workspace, &place, &filename).map_err(|(_, message)| Error::invalid_at(at(PATH), message))?;
         if *workspace != *self.state.record.id {
             let message = format!(
-                "the file belongs to the workspace {workspace} and cannot be added to the workspace {}",
+                "the file belongs to the workspace '{workspace}' and cannot be added to the workspace '{}'",
                 self.state.record.id
             );
             return Err(Error::invalid_at(at(PATH), message));
         }
-        if event.aggregate_id != FilePath::aggregate_id(&path).as_str() {
-            return Err(Error::invalid_at("/aggregate_id", "expected the id of the file at the payload's path"));
+        let file_id = FilePath::aggregate_id(&path);
+        if event.aggregate_id != file_id.as_str() {
+            let message = format!("expected '{file_id}', the id of the file at the payload's path");
+            return Err(Error::invalid_at("/aggregate_id", message));
         }
         if uuid::Uuid::try_parse(&upload).is_err() {
             return Err(Error::invalid_at(at(UPLOAD_ID), "expected a UUID"));

@@ -53,7 +53,9 @@ impl Reader {
 
 /// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
-    Error::invalid_cursor("the cursor is for another pipeline, or was created before a type, field or project changed")
+    Error::invalid_cursor(
+        "the cursor is for another workspace, user or pipeline, or was created before a type, field or project changed",
+    )
 }
 
 /// Returns the page at a continuation, and the continuation of the next page, if there is one. Fails if the

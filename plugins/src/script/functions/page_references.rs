@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn only_wikilinks_to_possible_pages_have_references() {
+    fn wikilinks_that_cannot_name_a_page_have_no_references() {
         for (target, references) in [
             ("a", "a.md"),
             ("a.md", "a.md"),

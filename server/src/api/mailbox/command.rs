@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_comma_separated_list_are_kept_once_and_unknown_values_are_rejected() {
+    fn a_comma_separated_list_ignores_repeated_values_and_rejects_unknown_values() {
         let statuses = |list: &str| named(list, Status::parse);
         assert_eq!(statuses("review,pending, review,pending"), Some(vec![Status::Pending, Status::Review]));
         assert_eq!(statuses("review,"), None);

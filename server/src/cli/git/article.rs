@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn front_matter_keeps_all_names_including_the_names_that_set_fields() {
+    fn the_front_matter_field_contains_every_entry_of_the_front_matter() {
         let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: 1\npublished_at: 2024-02-25 00:00\n\
                     published_version: v2\nweight: 3\ndate: 2024-01-02\nlastmod: 2024-03-04 05:06:07 +0100\n\
                     description: What it is\na.b: x\n$odd: y\nslug: other\npath: /x\nfolder: y\naliases: [/old]\n\

@@ -53,7 +53,7 @@ fn a_file_removed_on_an_imported_branch_stays_removed_after_the_merge() {
 }
 
 #[test]
-fn importing_a_merge_also_reverts_the_imported_changes_that_the_branch_reverted() {
+fn an_import_of_a_merge_reverts_changes_that_the_merged_branch_reverted() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let root = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"edited"), ("draft.md", OTHER)]);
@@ -126,7 +126,7 @@ fn a_file_that_cannot_be_imported_is_reported_missing_and_other_files_are_import
 }
 
 #[test]
-fn an_article_is_deleted_while_its_file_is_not_text_and_then_created_again() {
+fn a_deleted_article_is_created_again_when_its_file_becomes_text_again() {
     let (scratch, mut model) = (Scratch::new(), Model::default());
     let first = scratch.commit_on(None, &[], 0, &[("a.md", b"one")]);
     let broken = scratch.commit_on(None, &[first], 1, &[("a.md", b"\xff")]);
@@ -161,7 +161,7 @@ fn a_branch_without_commits_has_no_head() {
 }
 
 #[test]
-fn a_comparison_with_the_file_removes_the_fields_of_removed_front_matter() {
+fn an_import_without_a_common_commit_removes_the_fields_of_removed_front_matter() {
     let (one, other, mut model) = (Scratch::new(), Scratch::new(), Model::default());
     let first = one.commit_on(None, &[], 0, &[("a.md", b"---\ndescription: D\ntitle: a\n---\nx\n")]);
     import_at(&one, &mut model, first);
@@ -252,7 +252,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_slug_that_another_article_releases_is_assigned_in_the_same_commit() {
+fn an_article_can_take_a_slug_that_another_article_releases_in_the_same_commit() {
     let file = |slug: &str, text: &str| format!("---\nslug: {slug}\n---\n{text}\n").into_bytes();
     // In the first case `a.md` gets the slug that `z.md` gives up. In the second case the files exchange their slugs.
     for (before, after) in [(("own", "latest"), ("latest", "old")), (("x", "y"), ("y", "x"))] {

@@ -68,7 +68,7 @@ async fn a_moved_folder_continues_the_import_into_the_named_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_record_without_a_path_is_continued_by_only_one_folder() {
+async fn only_the_first_folder_continues_an_import_record_without_a_path() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let work = docs(parent.path(), "work");
     served.import(&work).await;
@@ -164,7 +164,7 @@ async fn a_moved_folder_and_a_new_folder_at_the_old_path_can_share_a_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_stays_in_its_numbered_project_after_the_first_project_loses_its_record() {
+async fn a_folder_stays_in_its_project_after_the_record_of_another_folder_is_deleted() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let (work, private) = (docs(parent.path(), "work"), docs(parent.path(), "private"));
     served.import(&work).await;

@@ -115,7 +115,7 @@ async fn an_import_restores_articles_that_were_changed_or_deleted_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_article_deleted_by_hand_is_created_again_with_ordered_event_times() {
+async fn event_times_stay_in_order_when_an_import_recreates_a_deleted_article() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     scratch.commit(0, &[("a.md", b"one")]);
     served.git(&scratch).await;
@@ -134,7 +134,7 @@ async fn an_article_deleted_by_hand_is_created_again_with_ordered_event_times() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_without_a_record_is_continued() {
+async fn an_import_continues_from_the_articles_if_no_import_record_exists() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     let root = scratch.commit(0, &[("a.md", b"one")]).to_string();
     served.append_project("my-notes").await;

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn released_slugs_are_returned_once() {
+    fn a_slug_that_is_released_twice_is_returned_once() {
         let mut slugs = Slugs::default();
         slugs.hold("b", 0);
         slugs.hold("a", 1);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_waits_for_one_slug() {
+    fn a_file_waits_only_for_the_slug_it_wanted_last() {
         let mut queue = SlugQueue::default();
         for (path, slug) in [("b.md", "x"), ("a.md", "x"), ("c.md", "x"), ("c.md", "y")] {
             queue.insert(path, slug);

@@ -161,7 +161,7 @@ fn an_article_follows_changes_renames_and_removal_of_its_file() {
 }
 
 #[test]
-fn a_history_that_is_read_again_yields_the_same_events_before_the_new_events() {
+fn a_new_commit_does_not_change_the_events_of_earlier_commits() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a.md", b"one")]);
     scratch.commit(1, &[("a.md", b"two"), ("b.MD", b"x")]);

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_is_printed_again_only_after_another_outcome() {
+    fn consecutive_equal_errors_print_one_warning() {
         let (one, other) = (anyhow::anyhow!("one"), anyhow::anyhow!("other"));
         let mut warnings = RepeatedWarning::default();
         let outcomes = [Some(&one), Some(&one), Some(&other), None, None, Some(&other)];

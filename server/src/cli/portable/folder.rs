@@ -56,7 +56,7 @@ impl FilesFolder {
         let mut file = File::create(&unfinished).await.with_context(cannot)?;
         let mut hash = Sha256::new();
         while let Some(block) = bytes.next().await {
-            let block = block.context("the bytes of a file cannot be read")?;
+            let block = block.context("the bytes cannot be read from their source")?;
             hash.update(&block);
             file.write_all(&block).await.with_context(cannot)?;
         }

@@ -243,7 +243,9 @@ impl ImportRun {
         }
         match store.workspace.definition(&name, number).await? {
             Some(past) if past == declaration => Ok(()),
-            Some(_) => bail!("the type '{name}' has a different definition in this workspace"),
+            Some(_) => bail!(
+                "definition {number} of the type '{name}' differs from the definition with this number in the workspace"
+            ),
             None => store.workspace.define(&declaration).await.map(drop).map_err(shown),
         }
     }

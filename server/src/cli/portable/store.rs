@@ -111,15 +111,18 @@ pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Optio
     }
     all.retain(|record| record.name == chosen);
     if all.len() > 1 {
-        bail!("several workspaces have the name '{chosen}'; choose one by its id");
+        let ids: Vec<&str> = all.iter().take(10).map(|record| &*record.id).collect();
+        let more = if all.len() > 10 { ", …" } else { "" };
+        bail!("several workspaces have the name '{chosen}'; choose one by its id: {}{more}", ids.join(", "));
     }
     Ok(all.pop())
 }
 
+/// Returns a list of the workspaces, as the end of a message. Fails if the store has no workspaces.
 async fn known(engine: &Engine) -> anyhow::Result<String> {
     let all = engine.workspaces().await?;
     if all.is_empty() {
-        return Ok("the store has no workspaces".to_owned());
+        bail!("the store has no workspaces");
     }
     let names: Vec<String> = all.iter().take(10).map(|record| format!("{} ({})", record.id, record.name)).collect();
     let more = if all.len() > 10 { ", …" } else { "" };

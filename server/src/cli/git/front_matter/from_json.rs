@@ -44,13 +44,13 @@ pub fn end_of_object(text: &str) -> Result<usize, Warning> {
     match objects.next() {
         Some(Ok(_)) => Ok(objects.byte_offset()),
         Some(Err(error)) => Err(fault(&error, 1)),
-        None => Err(Warning::new(1, "the front matter is not valid JSON and stays in the body: it is empty")),
+        None => Err(Warning::new(1, "the front matter stays in the body: it is empty")),
     }
 }
 
 fn fault(error: &serde_json::Error, first_line: usize) -> Warning {
     let line = first_line + error.line().saturating_sub(1);
-    Warning::new(line, format!("the front matter is not valid JSON and stays in the body: {error}"))
+    Warning::new(line, format!("the front matter stays in the body: it is not valid JSON: {error}"))
 }
 
 /// Returns the number of line breaks before a part of a text.

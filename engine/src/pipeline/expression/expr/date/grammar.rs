@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_match_wins_and_the_first_rule_wins_among_equal_matches() {
+    fn the_first_rule_wins_among_the_longest_matches() {
         assert!(GRAMMAR.is_some(), "{:?}", RULES.iter().map(|(rule, _)| written_out(rule)).collect::<Vec<_>>());
         let ends = |text: &str| next(text.as_bytes(), 0).map(|(_, end)| end);
         for (text, end) in [

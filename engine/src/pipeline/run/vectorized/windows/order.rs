@@ -121,7 +121,7 @@ mod tests {
     use crate::model::decimal;
 
     #[test]
-    fn rows_are_sorted_like_their_values() {
+    fn rows_are_sorted_in_the_order_of_their_values() {
         let decimal = |text: &str| Value::Decimal(decimal::of_number(text).expect("a decimal"));
         let mut values: Vec<Option<Value>> = vec![None, Some(Value::Null), Some(Value::Bool(true))];
         values.extend([i64::MIN, -1, 0, 1, 1 << 53, (1 << 53) + 1, i64::MAX].map(|number| Some(Value::Int(number))));
