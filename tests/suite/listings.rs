@@ -150,7 +150,7 @@ async fn a_list_request_without_matches_yields_to_other_requests() {
     let filter = ArticleFilter { slug: Some("none".into()), ..ArticleFilter::default() };
     let list = content.list_articles(&filter, Perspective::Draft, None, limit);
     let (page, pauses_of_list) = pauses(list).await;
-    assert!(page.expect("a page").articles.is_empty());
+    assert!(page.expect("a page").items.is_empty());
     assert!(pauses_of_list >= 5, "the list pauses {pauses_of_list} times");
     let (newest, pauses_of_newest) = pauses(content.newest_published(None, 10)).await;
     assert!(newest.expect("a list").is_empty());

@@ -122,7 +122,7 @@ mod tests {
         let access = Arc::new(Access::open(&store, Arc::new(SystemClock)).await.expect("access"));
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
         let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
-        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
+        let made = access.create_key(None, &workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
         let caller = access.authenticate(&made.secret.expect("its secret"), None).await.expect("a caller");
         (access, caller)
     }

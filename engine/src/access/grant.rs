@@ -193,7 +193,7 @@ mod tests {
     async fn held(access: &Access, expires_at: Option<i64>) -> (Caller, Arc<str>) {
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
         let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at, ..NewKey::default() };
-        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
+        let made = access.create_key(None, &workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
         let caller = access.authenticate(&made.secret.expect("its secret"), None).await.expect("a caller");
         (caller, workspace.id)
     }

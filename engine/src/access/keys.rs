@@ -62,28 +62,18 @@ pub enum DerivedKeys {
 impl Access {
     /// Creates a key for a user in a workspace. If the workspace already has a key with the given id, returns this key
     /// without its secret. The new key is derived from `origin`: a key, a session or a user. If `origin` is a key, the
-    /// new key ends together with that key.
+    /// new key ends together with that key. The caller has chosen a given `secret` at random. A missing `secret` is
+    /// generated.
     pub async fn create_key(
         &self,
+        secret: Option<String>,
         workspace_id: &Arc<str>,
         user_id: &Arc<str>,
         new: NewKey,
         id: Option<Arc<str>>,
         origin: Option<Arc<str>>,
     ) -> Result<CreatedKey> {
-        self.create_key_from(access::key_from(self.clock.random()), workspace_id, user_id, new, id, origin).await
-    }
-
-    /// Creates a key like [`Access::create_key`], with a secret that the caller has chosen at random.
-    pub async fn create_key_from(
-        &self,
-        secret: String,
-        workspace_id: &Arc<str>,
-        user_id: &Arc<str>,
-        new: NewKey,
-        id: Option<Arc<str>>,
-        origin: Option<Arc<str>>,
-    ) -> Result<CreatedKey> {
+        let secret = secret.unwrap_or_else(|| access::key_from(self.clock.random()));
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };

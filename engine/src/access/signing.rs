@@ -14,6 +14,7 @@ use strum::IntoStaticStr;
 
 use super::Access;
 use crate::error::{Error, Result};
+use crate::model::closed_set::named;
 use crate::shared_check::SharedCheck;
 use crate::store::control::signing_keys::SigningKeyRecord;
 
@@ -33,6 +34,8 @@ const ROTATION_LEAD_MS: i64 = 60_000;
 /// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
 
+named!(Purpose);
+
 /// The purpose of a signature. A signature for one purpose is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -43,12 +46,6 @@ pub enum Purpose {
     UploadLink,
     /// The credential for listening to agent feeds.
     Realtime,
-}
-
-impl Purpose {
-    fn name(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A signature and the id of its key.

@@ -19,7 +19,7 @@ use crate::metric;
 use crate::model::event::Event;
 use crate::model::id::position_hint;
 use crate::state::State;
-use crate::state::redefine::Redefinition;
+use crate::state::redefine::RefoldedType;
 use crate::store::workspace::append::AppendBatch;
 use crate::store::{self, Database, retry};
 
@@ -57,7 +57,8 @@ enum AppendTask {
     /// Defines a type. If events fold differently under the new definition, also replaces the type's aggregates with
     /// refolded aggregates.
     Define {
-        redefinition: Redefinition,
+        refolded: RefoldedType,
+        types_changed: u64,
         reply: oneshot::Sender<Result<()>>,
     },
 }
@@ -106,9 +107,9 @@ impl Appender {
     }
 
     /// Defines a type between two batches. Returns when the states folded under the definition are visible.
-    pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
+    pub async fn define(&self, refolded: RefoldedType, types_changed: u64) -> Result<()> {
         let (reply, response) = oneshot::channel();
-        self.queue.send(AppendTask::Define { redefinition, reply }).await.map_err(|_| closing())?;
+        self.queue.send(AppendTask::Define { refolded, types_changed, reply }).await.map_err(|_| closing())?;
         response.await.map_err(|_| self.unanswered())?
     }
 
@@ -128,8 +129,8 @@ async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<AppendTa
     while let Some(task) = next.take() {
         let first = match task {
             AppendTask::Append(first) => first,
-            AppendTask::Define { redefinition, reply } => {
-                match AssertUnwindSafe(state.define(&db, redefinition)).catch_unwind().await {
+            AppendTask::Define { refolded, types_changed, reply } => {
+                match AssertUnwindSafe(state.define(&db, refolded, types_changed)).catch_unwind().await {
                     Ok(defined) => {
                         if matches!(defined, Err(Error::Unavailable(_))) {
                             history.note_unknown(&db);

@@ -54,6 +54,12 @@ pub(crate) fn check_exists(new: &NewEvent, before: Option<&Aggregate>) -> Result
     }
 }
 
+/// Returns the error for an aggregate that does not belong to the project in the request.
+pub(crate) fn other_project(project: &str) -> Error {
+    let message = format!("the aggregate does not belong to the given project '{project:.64}'");
+    Error::conflict(ErrorCode::ProjectMismatch, message)
+}
+
 /// Returns the error for a project that does not exist.
 pub(crate) fn unknown_project(project: &str) -> Error {
     Error::invalid_at("/project_id", format!("unknown project '{project:.64}'"))
@@ -172,8 +178,7 @@ impl View<'_> {
             return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
         }
         if let Some(project) = new.project.as_deref().filter(|_| project_id != before.project_id) {
-            let message = format!("the aggregate does not belong to the given project '{project:.64}'");
-            return Err(Error::conflict(ErrorCode::ProjectMismatch, message));
+            return Err(other_project(project));
         }
         Ok(before.project_id.clone())
     }

@@ -77,13 +77,8 @@ impl<'a> View<'a> {
     /// Fails with `code` if the number of aggregates of a type has reached `most`, the limit of the plan. `None` means
     /// no limit. Scans all aggregates.
     pub fn check_count(&self, aggregate_type: &str, most: Option<u64>, code: ErrorCode) -> Result<()> {
-        match most.filter(|most| self.count(aggregate_type) >= *most) {
-            Some(most) => {
-                let message = format!("the plan allows at most {most} {aggregate_type}s");
-                Err(Error::invalid_with_code(code, message))
-            }
-            None => Ok(()),
-        }
+        let Some(most) = most.filter(|most| self.count(aggregate_type) >= *most) else { return Ok(()) };
+        Err(Error::invalid_with_code(code, format!("the plan allows at most {most} {aggregate_type}s")))
     }
 
     /// Returns the number of aggregates of a type that are not deleted. Scans all aggregates.

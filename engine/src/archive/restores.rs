@@ -133,7 +133,7 @@ impl Backups {
         };
         let origin = Some(caller.origin());
         let access = self.engine.access();
-        access.create_key_from(secret, &workspace.id, &workspace.owner_id, new, None, origin).await.map(drop)
+        access.create_key(Some(secret), &workspace.id, &workspace.owner_id, new, None, origin).await.map(drop)
     }
 
     async fn try_restore(

@@ -18,35 +18,27 @@ pub fn first_versions(
     drafts: &[ArtifactDraft],
     stamp: &Stamp,
 ) -> Result<Value> {
-    let entries = stored(view, origin, &[], drafts, stamp)?;
-    limits::check_artifacts(None, &[], &entries)?;
-    Ok(listed(entries))
+    stored(view, None, origin, drafts, stamp)
 }
 
 /// Returns the stored form of the artifacts that are delivered for a task.
 pub(super) fn versions(view: &View<'_>, task: &Task<'_>, drafts: &[ArtifactDraft], stamp: &Stamp) -> Result<Value> {
-    let current = task.current_artifacts();
-    let entries = stored(view, EffectOrigin::from(task), &current, drafts, stamp)?;
-    limits::check_artifacts(Some(task), &current, &entries)?;
-    Ok(listed(entries))
-}
-
-fn listed(entries: Vec<Object>) -> Value {
-    entries.into_iter().map(Value::from).collect::<Vec<_>>().into()
+    stored(view, Some(task), EffectOrigin::from(task), drafts, stamp)
 }
 
 fn stored(
     view: &View<'_>,
+    task: Option<&Task<'_>>,
     origin: EffectOrigin<'_>,
-    current: &[&Object],
     drafts: &[ArtifactDraft],
     stamp: &Stamp,
-) -> Result<Vec<Object>> {
+) -> Result<Value> {
+    let current = task.map(Task::current_artifacts).unwrap_or_default();
     let mut entries: Vec<Object> = Vec::with_capacity(drafts.len());
     let mut unnamed = 0;
     for (number, draft) in drafts.iter().enumerate() {
         let draft = named(draft, &mut unnamed);
-        let before = previous(current, &draft)?;
+        let before = previous(&current, &draft)?;
         if let Some(author) = before.and_then(author).filter(|author| !stamp.may_replace(author)) {
             return Err(not_author(author));
         }
@@ -82,12 +74,13 @@ fn stored(
         }
         entries.push(entry);
     }
-    Ok(entries)
+    limits::check_artifacts(task, &current, &entries)?;
+    Ok(entries.into_iter().collect())
 }
 
 /// Returns the author of a stored artifact: an agent, a user or a plugin.
 fn author(artifact: &Object) -> Option<&str> {
-    artifact.get("created_by").and_then(Value::as_str)
+    artifact.text("created_by")
 }
 
 /// Returns whether the sender may replace all output of a task.
@@ -121,12 +114,11 @@ fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
 /// the same name. Returns `None` if the draft is a new artifact. Fails if the draft refers to a version that does not
 /// exist or has been replaced.
 fn previous<'a>(current: &[&'a Object], draft: &ArtifactDraft) -> Result<Option<&'a Object>> {
-    let has = |artifact: &Object, field: &str, text: &str| artifact.get(field).and_then(Value::as_str) == Some(text);
     if let Some(id) = &draft.supersedes {
-        let found = current.iter().find(|artifact| has(artifact, "id", id)).copied();
+        let found = current.iter().find(|artifact| artifact.text("id") == Some(id.as_str())).copied();
         let message = "the task has no artifact with this id, or a later version has replaced the artifact";
         return found.map(Some).ok_or_else(|| Error::invalid_at(format!("{}/id", draft.at), message));
     }
     let Some(name) = &draft.name else { return Ok(None) };
-    Ok(current.iter().rfind(|artifact| has(artifact, "name", name)).copied())
+    Ok(current.iter().rfind(|artifact| artifact.text("name") == Some(name.as_str())).copied())
 }

@@ -33,7 +33,7 @@ struct EffectTotal {
 
 impl EffectTotal {
     fn of<'a>(artifacts: impl Iterator<Item = &'a Object>) -> EffectTotal {
-        let stored = artifacts.filter_map(|artifact| artifact.get("effect").filter(|effect| !effect.is_null()));
+        let stored = artifacts.filter_map(|artifact| artifact.given("effect"));
         stored.fold(EffectTotal::default(), |sum, effect| EffectTotal {
             count: sum.count + 1,
             bytes: sum.bytes + effect.get("payload").map_or(0, Value::size_bytes),
@@ -68,11 +68,8 @@ pub(super) fn check_approval(artifacts: &[&Object]) -> Result<()> {
 pub(super) fn check_artifacts(task: Option<&Task<'_>>, current: &[&Object], new: &[Object]) -> Result<()> {
     let versions = task.map_or(0, |task| task.artifacts().len()) + new.len();
     check_limit("versions of artifacts", versions, MAX_VERSIONS, NEW_TASK_ADVICE)?;
-    let replaced: FxHashSet<&str> = new.iter().filter_map(|entry| entry.get("supersedes")?.as_str()).collect();
-    let is_kept = |artifact: &&Object| {
-        let id = artifact.get("id").and_then(Value::as_str);
-        id.is_none_or(|id| !replaced.contains(id))
-    };
+    let replaced: FxHashSet<&str> = new.iter().filter_map(|entry| entry.text("supersedes")).collect();
+    let is_kept = |artifact: &&Object| artifact.text("id").is_none_or(|id| !replaced.contains(id));
     let after: Vec<&Object> = current.iter().copied().filter(is_kept).chain(new).collect();
     check_limit("artifacts", after.len(), MAX_ARTIFACTS, REPLACE_ADVICE)?;
     let effects = EffectTotal::of(after.iter().copied());

@@ -104,11 +104,9 @@ pub fn decide(
             approved(TaskEvent::Approved, resolved("comment", comment), &task.current_artifacts(), *accepted)?
         }
         TaskCommand::Edit { comment, accepted, .. } => {
-            let Some(ArtifactEdit { artifacts, based_on }) = &prepared.edited else { return Err(artifacts_changed()) };
-            if *based_on != task.artifacts().len() {
-                return Err(artifacts_changed());
-            }
-            let kept: Vec<Value> = artifacts.iter().cloned().map(Value::from).collect();
+            let current = prepared.edited.as_ref().filter(|edit| edit.based_on == task.artifacts().len());
+            let ArtifactEdit { artifacts, .. } = current.ok_or_else(artifacts_changed)?;
+            let kept: Value = artifacts.iter().cloned().collect();
             let mut fields = resolved("comment", comment);
             fields.push(field::ARTIFACTS, kept);
             approved(TaskEvent::Edited, fields, &artifacts_after(&task, artifacts), *accepted)?
@@ -175,7 +173,7 @@ pub fn decide(
     let edited = prepared.edited.as_ref().map_or(&[][..], |edit| edit.artifacts.as_slice());
     let authors = events.get(1).map(|_| effect::authors(view, &task, edited));
     let author = |event: &NewEvent| {
-        let artifact = event.metadata.get("artifact_id").and_then(Value::as_str)?;
+        let artifact = event.metadata.text("artifact_id")?;
         authors.as_ref()?.get(artifact).copied()
     };
     let sign = |event: NewEvent| {
@@ -283,13 +281,12 @@ fn artifacts_changed() -> Error {
 /// Returns the task's artifacts as they are after an edit. Each edited artifact has the position of the version that it
 /// supersedes, so the effects keep the order that the preview shows.
 fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
-    let superseded = |artifact: &'a Object| artifact.get("supersedes").and_then(Value::as_str);
     let successors: FxHashMap<&str, &Object> =
-        edited.iter().filter_map(|artifact| Some((superseded(artifact)?, artifact))).collect();
-    let successor = |artifact: &Object| successors.get(artifact.get("id")?.as_str()?).copied();
+        edited.iter().filter_map(|artifact| Some((artifact.text("supersedes")?, artifact))).collect();
+    let successor = |artifact: &Object| successors.get(artifact.text("id")?).copied();
     let current = task.current_artifacts().into_iter();
     let replaced = current.map(|artifact| successor(artifact).unwrap_or(artifact));
-    replaced.chain(edited.iter().filter(|artifact| superseded(artifact).is_none())).collect()
+    replaced.chain(edited.iter().filter(|artifact| artifact.text("supersedes").is_none())).collect()
 }
 
 /// Returns the event of an assignment, or `None` if the task already has this assignee, this due date and the status

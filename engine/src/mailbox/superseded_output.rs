@@ -10,15 +10,14 @@ use crate::model::value::{Object, Value};
 /// Fails if one of the artifacts to approve was delivered before the last request for changes, unless `accepted` allows
 /// superseded artifacts.
 pub fn check(task: &Task<'_>, artifacts: &[&Object], accepted: ApprovalOverrides) -> Result<()> {
-    let text = |artifact: &Object, name: &str| artifact.get(name).and_then(Value::as_str).map(str::to_owned);
-    let sent_back: Vec<String> = task.sent_back().filter_map(|artifact| text(artifact, "id")).collect();
-    let is_old = |artifact: &&&Object| text(artifact, "id").is_some_and(|id| sent_back.contains(&id));
+    let sent_back: Vec<&str> = task.sent_back().filter_map(|artifact| artifact.text("id")).collect();
+    let is_old = |artifact: &&&Object| artifact.text("id").is_some_and(|id| sent_back.contains(&id));
     let old: Vec<&&Object> = artifacts.iter().filter(is_old).collect();
     if old.is_empty() || accepted.superseded {
         return Ok(());
     }
     let ids: Vec<Value> = old.iter().filter_map(|artifact| artifact.get("id").cloned()).collect();
-    let names: Vec<String> = old.iter().filter_map(|artifact| text(artifact, "name")).collect();
+    let names: Vec<&str> = old.iter().filter_map(|artifact| artifact.text("name")).collect();
     let message = format!(
         "output of the task was delivered before changes were requested: {}; \"accept_superseded\": true approves the \
          output anyway",

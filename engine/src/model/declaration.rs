@@ -114,13 +114,9 @@ impl DefinitionReader<'_> {
             None => violations.refuse("/type_name", "required"),
         };
         let type_name = type_name.unwrap_or_default();
-        let display_name = match object.get("display_name") {
-            None | Some(Value::Null) => type_name.to_owned(),
-            Some(Value::String(name)) => name.to_string(),
-            Some(other) => {
-                violations.add("/display_name", format!("expected a string, found {}", other.type_name()));
-                String::new()
-            }
+        let display_name = match object.given("display_name") {
+            None => type_name,
+            given => typed(given, "/display_name", "a string", Value::as_str, violations).unwrap_or_default(),
         };
         let traits = parse_traits(object.get("traits"), violations);
         let fields = self.fields(object.get("fields"), "/fields", 0);
@@ -129,7 +125,7 @@ impl DefinitionReader<'_> {
             let message = format!("{count} fields, including nested fields; at most {MAX_FIELDS} are allowed");
             self.violations.add("/fields", message);
         }
-        let mut definition = Definition::new(type_name, &display_name, traits, fields);
+        let mut definition = Definition::new(type_name, display_name, traits, fields);
         definition.events = self.events(object.get("events"), type_name);
         let unknown = choice::<UnknownFields>(object.get("unknown"), "/unknown", &mut self.violations);
         definition.unknown = unknown.unwrap_or_default();
@@ -138,7 +134,8 @@ impl DefinitionReader<'_> {
 
     /// Parses a list of fields. `depth` is the number of fields that enclose the list.
     fn fields(&mut self, value: Option<&Value>, at: &str, depth: usize) -> Vec<Field> {
-        let items = items(value, at, "field definitions", &mut self.violations);
+        let items = typed(value, at, "an array of field definitions", Value::as_array, &mut self.violations);
+        let items = items.unwrap_or_default();
         if items.len() > MAX_FIELDS {
             self.violations.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
             return Vec::new();
@@ -198,37 +195,28 @@ impl DefinitionReader<'_> {
             ("search", &mut field.search),
             ("must_exist", &mut field.must_exist),
         ];
+        let place = ValueLocation::At(at);
         for (key, slot) in flags {
-            match object.get(key) {
-                None | Some(Value::Null) => {}
-                Some(Value::Bool(flag)) => *slot = *flag,
-                Some(other) => {
-                    violations.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name()))
-                }
-            }
+            let place = ValueLocation::Field(&place, key);
+            *slot = typed(object.get(key), place, "a boolean", Value::as_bool, violations).unwrap_or_default();
         }
         for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
-            match given(object, key) {
-                None => {}
-                Some(bound) if bound.is_number() => *slot = bound.as_f64(),
-                Some(other) => {
-                    violations.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name()))
-                }
-            }
+            let place = ValueLocation::Field(&place, key);
+            *slot = typed(object.get(key), place, "a number", Value::as_f64, violations);
         }
         field.fold = choice::<Fold>(object.get("fold"), &format!("{at}/fold"), violations).unwrap_or_default();
         parse_search(object, &mut field, at, violations);
         field.pattern = self.pattern(object.get("pattern"), at);
         field.allowed = parse_allowed(object.get("enum"), at, &mut self.violations);
         field.reference_type = self.reference_type(object.get("reference_type"), field_type, at);
-        if field.must_exist && (field_type != FieldType::Reference || given(object, "default").is_some()) {
+        if field.must_exist && (field_type != FieldType::Reference || object.given("default").is_some()) {
             let message = "allowed only on a field of type reference that has no `default`";
             self.violations.add(format!("{at}/must_exist"), message);
         }
         self.nested(object, &mut field, at, depth);
         // Generated clients send null for missing keys. A null default therefore counts as missing, and a required
         // field stays required.
-        if let Some(default) = given(object, "default") {
+        if let Some(default) = object.given("default") {
             let at = format!("{at}/default");
             depth::check_field(default, field.fold, &at, &mut self.violations);
             let mut checking = PayloadCheck::new(&mut self.violations);
@@ -243,14 +231,11 @@ impl DefinitionReader<'_> {
     }
 
     fn pattern(&mut self, value: Option<&Value>, at: &str) -> Option<Arc<str>> {
-        let value = value.filter(|value| !value.is_null())?;
         let at = format!("{at}/pattern");
-        let Value::String(text) = value else {
-            return self.violations.refuse(at, format!("expected a regular expression, found {}", value.type_name()));
-        };
-        match self.compiling.as_mut().map(|compiling| compiling.add(text)) {
+        let text = typed(value, &at, "a regular expression", Value::shared_str, &mut self.violations)?;
+        match self.compiling.as_mut().map(|compiling| compiling.add(&text)) {
             Some(Err(reason)) => self.violations.refuse(at, reason),
-            Some(Ok(())) | None => Some(text.clone()),
+            Some(Ok(())) | None => Some(text),
         }
     }
 
@@ -271,7 +256,7 @@ pub fn to_value(definition: &Definition) -> Object {
     object.push("type_name", definition.type_name.clone());
     object.push("display_name", definition.display_name.clone());
     object.push("traits", definition.traits_value());
-    object.push("fields", definition.fields().iter().map(field_value).collect::<Vec<_>>());
+    object.push("fields", definition.fields().iter().map(field_value).collect::<Value>());
     object.push("events", Value::Object(definition.events.clone()));
     if definition.unknown != UnknownFields::default() {
         object.push("unknown", definition.unknown.name());
@@ -298,7 +283,7 @@ fn field_value(field: &Field) -> Value {
         ("reference_type", field.reference_type.clone().map(Value::from)),
         ("must_exist", field.must_exist.then_some(Value::Bool(true))),
         ("items", field.items.as_deref().map(nested::item_value)),
-        ("fields", (!field.fields.is_empty()).then(|| field.fields.iter().map(field_value).collect::<Vec<_>>().into())),
+        ("fields", (!field.fields.is_empty()).then(|| field.fields.iter().map(field_value).collect())),
     ];
     for (name, value) in optional {
         object.push_some(name, value);
@@ -311,22 +296,27 @@ fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
-/// Returns the items of a list, or no items if the value is missing. If the value is not a list, adds a violation and
-/// returns no items. `what` names the items.
-fn items<'v>(value: Option<&'v Value>, at: &str, what: &str, violations: &mut Violations) -> &'v [Value] {
-    match value {
-        None | Some(Value::Null) => &[],
-        Some(Value::Array(items)) => items.as_slice(),
-        Some(other) => {
-            violations.add(at, format!("expected an array of {what}, found {}", other.type_name()));
-            &[]
-        }
+/// Returns the content of a value, or `None` if the value is missing or null. `read` returns the content of a value of
+/// the `expected` kind. A value of another kind is a violation.
+fn typed<'v, T>(
+    value: Option<&'v Value>,
+    at: impl Into<String>,
+    expected: &str,
+    read: fn(&'v Value) -> Option<T>,
+    violations: &mut Violations,
+) -> Option<T> {
+    let value = value.filter(|value| !value.is_null())?;
+    let content = read(value);
+    if content.is_none() {
+        violations.add(at, format!("expected {expected}, found {}", value.type_name()));
     }
+    content
 }
 
 fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<str>> {
     let mut traits: Vec<Arc<str>> = Vec::new();
-    for (index, item) in items(value, "/traits", "strings", violations).iter().enumerate() {
+    let items = typed(value, "/traits", "an array of strings", Value::as_array, violations);
+    for (index, item) in items.unwrap_or_default().iter().enumerate() {
         match item.as_str().filter(|name| is_valid_name(name)) {
             Some(name) if traits.iter().any(|known| &**known == name) => {}
             Some(name) => traits.push(name.into()),
@@ -339,17 +329,12 @@ fn parse_traits(value: Option<&Value>, violations: &mut Violations) -> Vec<Arc<s
     traits
 }
 
-/// Returns the value of a key, or `None` if the key is missing or its value is null.
-fn given<'a>(object: &'a Object, key: &str) -> Option<&'a Value> {
-    object.get(key).filter(|value| !value.is_null())
-}
-
 /// Parses the search weight of a field. Rejects `search` on a field that is neither a string nor an array.
 fn parse_search(object: &Object, field: &mut Field, at: &str, violations: &mut Violations) {
     if field.search && !matches!(field.field_type, FieldType::String | FieldType::Array) {
         violations.add(format!("{at}/search"), "allowed only on a field of type string or array");
     }
-    let Some(weight) = object.get("search_weight").filter(|weight| !weight.is_null()) else { return };
+    let Some(weight) = object.given("search_weight") else { return };
     let whole = weight.as_int().and_then(|weight| u32::try_from(weight).ok());
     match whole.filter(|weight| (1..=MAX_SEARCH_WEIGHT).contains(weight)) {
         Some(_) if !field.search => {

@@ -133,7 +133,7 @@ pub struct Definition {
 
 impl Definition {
     pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
-        let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
+        let traits_value = traits.iter().cloned().collect();
         Definition {
             type_name: type_name.into(),
             display_name: display_name.into(),
@@ -266,29 +266,21 @@ impl Field {
 
     /// Adds a description of each change in `next` that would break data or clients. `name` is the path of the field.
     fn breaking_changes(&self, next: &Field, name: &str, breaks: &mut Vec<String>) {
-        let mut changed = |what: &str, from: String, to: String| {
+        let restricts_type = self.reference_type != next.reference_type && next.reference_type.is_some();
+        let raises_min = next.min.is_some_and(|min| self.min.is_none_or(|was| was < min));
+        let lowers_max = next.max.is_some_and(|max| self.max.is_none_or(|was| was > max));
+        let restricts_text = self.pattern != next.pattern && next.pattern.is_some();
+        let changes: [(&str, bool, String, String); 7] = [
+            ("type", self.field_type != next.field_type, self.field_type.name().into(), next.field_type.name().into()),
+            ("fold", self.fold != next.fold, self.fold.name().into(), next.fold.name().into()),
+            ("required", !self.required && next.required, "false".into(), "true".into()),
+            ("reference_type", restricts_type, shown(&self.reference_type), shown(&next.reference_type)),
+            ("min", raises_min, shown(&self.min), shown(&next.min)),
+            ("max", lowers_max, shown(&self.max), shown(&next.max)),
+            ("pattern", restricts_text, shown(&self.pattern), shown(&next.pattern)),
+        ];
+        for (what, _, from, to) in changes.into_iter().filter(|(_, is_breaking, ..)| *is_breaking) {
             breaks.push(format!("field '{name}': `{what}` would change from {from} to {to}"));
-        };
-        if self.field_type != next.field_type {
-            changed("type", self.field_type.name().into(), next.field_type.name().into());
-        }
-        if self.fold != next.fold {
-            changed("fold", self.fold.name().into(), next.fold.name().into());
-        }
-        if !self.required && next.required {
-            changed("required", "false".into(), "true".into());
-        }
-        if self.reference_type != next.reference_type && next.reference_type.is_some() {
-            changed("reference_type", shown(&self.reference_type), shown(&next.reference_type));
-        }
-        if next.min.is_some_and(|min| self.min.is_none_or(|was| was < min)) {
-            changed("min", shown(&self.min), shown(&next.min));
-        }
-        if next.max.is_some_and(|max| self.max.is_none_or(|was| was > max)) {
-            changed("max", shown(&self.max), shown(&next.max));
-        }
-        if let Some(pattern) = next.pattern.as_ref().filter(|pattern| self.pattern.as_ref() != Some(pattern)) {
-            changed("pattern", shown(&self.pattern), pattern.to_string());
         }
         if let Some(allowed) = &next.allowed {
             let kept = |values: &Vec<Value>| values.iter().all(|value| allowed.contains(value));

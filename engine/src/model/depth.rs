@@ -46,9 +46,7 @@ impl Value {
 
     fn into_json(self) -> Value {
         match self {
-            Value::Array(items) => {
-                Arc::unwrap_or_clone(items).into_iter().map(Value::into_json).collect::<Vec<_>>().into()
-            }
+            Value::Array(items) => Arc::unwrap_or_clone(items).into_iter().map(Value::into_json).collect(),
             Value::Object(object) => Arc::unwrap_or_clone(object).into_json().into(),
             Value::Double(number) if !number.is_finite() => Value::Null,
             Value::Decimal(number) => number.to_string().into(),

@@ -30,10 +30,10 @@ impl<'a> Derivation<'a> {
     /// Returns the derivation that the metadata of an event describes, or `None` if the description is incomplete or
     /// its depth is below 1. Clients can write any depth, so a depth above [`MAX_DEPTH`] is lowered to this maximum.
     pub fn of(metadata: &'a Object) -> Option<Derivation<'a>> {
-        let text = |name: &str| metadata.get(name).and_then(Value::as_str);
         let depth = metadata.get(DEPTH).and_then(Value::as_int).filter(|depth| *depth >= 1)?;
-        (text(SOURCE)? == PLUGIN).then_some(())?;
-        Some(Derivation { plugin: text(PLUGIN)?, caused_by: text(CAUSED_BY)?, depth: depth.min(MAX_DEPTH) })
+        (metadata.text(SOURCE)? == PLUGIN).then_some(())?;
+        let (plugin, caused_by) = (metadata.text(PLUGIN)?, metadata.text(CAUSED_BY)?);
+        Some(Derivation { plugin, caused_by, depth: depth.min(MAX_DEPTH) })
     }
 
     /// Returns whether the same plugin derived both events from the same event.

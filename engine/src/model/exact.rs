@@ -5,8 +5,7 @@
 //! not finite is written as `{"$double": "Infinity"}`. An ordinary object whose only field has a name that starts with
 //! `$` could be mistaken for such a value. The name of the field is therefore written with an additional `$`.
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use serde::{Serialize, Serializer};
 
 use super::decimal;
 use super::json::{NestedDeserializer, object_of, parse_with};
@@ -83,9 +82,7 @@ impl Serialize for ExactObject<'_> {
 }
 
 fn one<S: Serializer>(serializer: S, name: &str, value: &(impl Serialize + ?Sized)) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(1))?;
-    map.serialize_entry(name, value)?;
-    map.end()
+    serializer.collect_map([(name, value)])
 }
 
 #[cfg(test)]

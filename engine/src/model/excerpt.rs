@@ -1,7 +1,7 @@
 //! Excerpts of values for error messages. An excerpt is short, regardless of the size of the value.
 
-use std::fmt::{self, Write as _};
-use std::io;
+use std::fmt;
+use std::io::{self, Write};
 
 use super::value::Value;
 
@@ -38,14 +38,6 @@ struct Cut {
 }
 
 impl Cut {
-    /// Appends bytes up to the capacity. Returns `false` if some bytes did not fit.
-    fn take(&mut self, bytes: &[u8]) -> bool {
-        // A character takes at most four bytes.
-        let remaining = 4 * (self.max_chars + 1) - self.bytes.len();
-        self.bytes.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
-        bytes.len() <= remaining
-    }
-
     fn finish(self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         match text.char_indices().nth(self.max_chars) {
@@ -55,19 +47,17 @@ impl Cut {
     }
 }
 
-impl io::Write for Cut {
+impl Write for Cut {
+    /// Appends bytes up to the capacity. Fails if some bytes did not fit.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.take(bytes) { Ok(bytes.len()) } else { Err(io::ErrorKind::WriteZero.into()) }
+        // A character takes at most four bytes.
+        let remaining = 4 * (self.max_chars + 1) - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(remaining)]);
+        if bytes.len() <= remaining { Ok(bytes.len()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl fmt::Write for Cut {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.take(text.as_bytes()) { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

@@ -5,12 +5,11 @@ use super::value::{Object, Value};
 
 impl From<&Facts> for Value {
     fn from(facts: &Facts) -> Value {
-        let labels: Vec<Value> = facts.labels.iter().cloned().map(Value::from).collect();
         Object::from_iter([
-            ("labels", Value::from(labels)),
-            ("edges", list(&facts.edges)),
+            ("labels", facts.labels.iter().cloned().collect::<Value>()),
+            ("edges", facts.edges.iter().collect()),
             ("derived", facts.derived.clone().into()),
-            ("events", list(&facts.events)),
+            ("events", facts.events.iter().collect()),
         ])
         .into()
     }
@@ -26,9 +25,7 @@ impl From<&EdgeFact> for Value {
             Target::Field(field, value) => {
                 ("to_field", Object::from_iter([("field", field.clone()), ("value", value.clone())]).into())
             }
-            Target::Page(references) => {
-                ("to_page", references.iter().cloned().map(Value::from).collect::<Vec<_>>().into())
-            }
+            Target::Page(references) => ("to_page", references.iter().cloned().collect()),
         };
         let mut fields = Object::from_iter([("kind", Value::from(edge.kind.clone())), (name, to)]);
         fields.push("weight", edge.weight);
@@ -78,21 +75,13 @@ impl From<&Artifact> for Value {
 impl From<&Product> for Value {
     fn from(product: &Product) -> Value {
         Object::from_iter([
-            ("artifacts", list(&product.artifacts)),
+            ("artifacts", product.artifacts.iter().collect::<Value>()),
             ("message", product.message.clone().into()),
             ("review", product.review.into()),
             ("declines", product.declined.clone().into()),
         ])
         .into()
     }
-}
-
-/// Converts a list, item by item.
-pub fn list<'a, T>(items: &'a [T]) -> Value
-where
-    Value: From<&'a T>,
-{
-    items.iter().map(Value::from).collect::<Vec<_>>().into()
 }
 
 #[cfg(test)]

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use strum::{EnumString, IntoStaticStr};
-
 use super::aggregate::{Aggregate, UNSET};
 use super::builtin::{AGENT, TASK};
-use super::closed_set::named;
 use super::event::Event;
 use super::task::record::field;
 use super::task::{Status, Task, TaskEvent};
@@ -16,48 +13,25 @@ use super::value::Value;
 /// without the payload of the event.
 pub const MAX_BYTES: usize = 256 << 10;
 
-named!(News);
-
-/// The kind of a change of a task, as reported to the task's agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr)]
-#[strum(prefix = "task.", serialize_all = "snake_case")]
-pub enum News {
-    Created,
-    Assigned,
-    Message,
-    Asked,
-    ChangesRequested,
-    Answered,
-    Approved,
-    Edited,
-    Rejected,
-    Deferred,
-    Resumed,
-    Unassigned,
-    Canceled,
-    Overdue,
-    Escalated,
-}
-
-impl News {
-    /// Returns the news that an event of a task causes for the task's agent. The same agent must be assigned before and
-    /// after the event.
-    fn of(event: &Event, after: &Task<'_>) -> Option<News> {
-        match TaskEvent::parse(&event.event_type)? {
-            TaskEvent::Assigned | TaskEvent::Retried => Some(News::Assigned),
-            TaskEvent::Message => is_from_another(event).then_some(News::Message),
-            // If the task is still open, the agent gets the task again, as work or as the question that awaits a reply.
-            TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
-                Status::Pending => Some(News::Assigned),
-                Status::AwaitingReply => Some(News::Asked),
-                _ => None,
-            },
-            // Only the former agent gets this news.
-            TaskEvent::Unassigned => None,
-            // The other kinds of news have the names of their events. Events with other names cause no news. Names are
-            // parsed without the prefix, as in [`TaskEvent::parse`].
-            _ => event.event_type.strip_prefix("task.")?.parse().ok(),
-        }
+/// Returns the news that an event of a task causes for the task's agent. The same agent must be assigned before and
+/// after the event.
+fn news_of(event: &Event, after: &Task<'_>) -> Option<TaskEvent> {
+    use TaskEvent::*;
+    match TaskEvent::parse(&event.event_type)? {
+        Assigned | Retried => Some(Assigned),
+        Message => is_from_another(event).then_some(Message),
+        // If the task is still open, the agent gets the task again, as work or as the question that awaits a reply.
+        Released | Expired | Failed => match after.status() {
+            Status::Pending => Some(Assigned),
+            Status::AwaitingReply => Some(Asked),
+            _ => None,
+        },
+        // Only the former agent gets this news.
+        Unassigned => None,
+        // These events are acts of the agent, or marks that only persons see.
+        Claimed | Artifact | Delivered | Completed | InputRequested | Read | Unread => None,
+        // The other events are news under their own names.
+        news => Some(news),
     }
 }
 
@@ -73,7 +47,8 @@ fn is_from_another(event: &Event) -> bool {
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub agent_id: Arc<str>,
-    pub news: News,
+    /// The kind of the change of the task, as reported to the agent.
+    pub news: TaskEvent,
     pub event: Arc<Event>,
     /// The task after the event.
     pub task: Arc<Aggregate>,
@@ -117,14 +92,16 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
     if former != now
         && let Some(former) = former
     {
-        deliveries.push(deliver(former, News::Unassigned));
+        deliveries.push(deliver(former, TaskEvent::Unassigned));
     }
     if let Some(now) = now {
-        let news = match News::of(event, &Task::new(after)) {
+        let news = match news_of(event, &Task::new(after)) {
             // The agent that claimed the task needs no notification of the claim.
             _ if TaskEvent::parse(&event.event_type) == Some(TaskEvent::Claimed) => None,
             // The task is new to this agent, regardless of the type of the event.
-            news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
+            news if former != Some(now) => {
+                Some(news.filter(|news| *news == TaskEvent::Created).unwrap_or(TaskEvent::Assigned))
+            }
             news => news,
         };
         deliveries.extend(news.map(|news| deliver(now, news)));

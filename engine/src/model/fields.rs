@@ -110,7 +110,7 @@ impl Field {
             }
             (FieldType::Array, Value::Array(items)) => {
                 let converted = |(place, value)| self.converted_item(value, written.at(place));
-                items.iter().enumerate().map(converted).collect::<Vec<_>>().into()
+                items.iter().enumerate().map(converted).collect()
             }
             (FieldType::Array, single) if self.collects() => self.converted_item(single, written),
             _ => value.clone(),

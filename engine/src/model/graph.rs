@@ -189,7 +189,7 @@ fn shown_facts(plugin_facts: &PluginFacts) -> Arc<Object> {
         return plugin_facts.derived.clone();
     }
     let mut shown = Object::clone(&plugin_facts.derived);
-    shown.insert(BROKEN, plugin_facts.broken.iter().cloned().map(Value::from).collect::<Vec<_>>());
+    shown.insert(BROKEN, plugin_facts.broken.iter().cloned().collect::<Value>());
     Arc::new(shown)
 }
 

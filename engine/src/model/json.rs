@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 
 use super::date::format_date;
 use super::value::{Object, Value};
@@ -84,11 +84,7 @@ impl Serialize for Object {
         if let Some(numbers) = self.numbers() {
             return written::serialize(self, numbers, serializer);
         }
-        let mut map = serializer.serialize_map(Some(self.len()))?;
-        for (name, value) in self.iter() {
-            map.serialize_entry(&**name, value)?;
-        }
-        map.end()
+        serializer.collect_map(self.iter().map(|(name, value)| (&**name, value)))
     }
 }
 
@@ -122,7 +118,7 @@ impl From<serde_json::Value> for Value {
                 None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
             serde_json::Value::String(text) => Value::from(text),
-            serde_json::Value::Array(items) => items.into_iter().map(Value::from).collect::<Vec<_>>().into(),
+            serde_json::Value::Array(items) => items.into_iter().collect(),
             serde_json::Value::Object(fields) => fields.into_iter().collect::<Object>().into(),
         }
     }

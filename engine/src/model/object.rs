@@ -121,6 +121,16 @@ impl Object {
         }
     }
 
+    /// Returns the value of a field, or `None` if the field is missing or null.
+    pub fn given(&self, name: &str) -> Option<&Value> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Returns the text of a field, or `None` if the field is missing or contains no string.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.get(name)?.as_str()
+    }
+
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
         let index = self.index_of(name)?;
         self.at_mut(index)

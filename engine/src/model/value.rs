@@ -44,6 +44,8 @@ macro_rules! contents {
 
 impl Value {
     contents! {
+        /// Returns the boolean if the value is a boolean.
+        as_bool -> bool, Bool(flag) => *flag;
         /// Returns the items if the value is an array.
         as_array -> &[Value], Array(items) => items;
         /// Returns the object if the value is an object.
@@ -261,6 +263,13 @@ value_from! {
     Arc<str> => String,
     Vec<Value> => Array,
     Object => Object,
+}
+
+impl<T: Into<Value>> FromIterator<T> for Value {
+    /// Converts a list, item by item.
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Value {
+        Value::from(items.into_iter().map(Into::into).collect::<Vec<Value>>())
+    }
 }
 
 impl<T: Into<Value>> From<Option<T>> for Value {

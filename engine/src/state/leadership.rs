@@ -80,13 +80,8 @@ impl Leadership {
 
     /// Takes over from any server, and returns the right to process the log.
     pub async fn take_over(&self) -> Result<Lead> {
-        match &self.peers {
-            Some(peers) => {
-                let lead = self.lead(peers, true).await?;
-                lead.ok_or(Error::Unavailable(store::Error::Conflict))
-            }
-            None => Ok(Lead { epoch: None }),
-        }
+        let Some(peers) = &self.peers else { return Ok(Lead { epoch: None }) };
+        self.lead(peers, true).await?.ok_or(Error::Unavailable(store::Error::Conflict))
     }
 
     async fn lead(&self, peers: &Peers, force: bool) -> Result<Option<Lead>> {

@@ -202,10 +202,8 @@ impl State {
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
         let first = self.db.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
-        match definition {
-            Some(definition) => self.fold_stream(id, LAST_VERSION, None, definition).await,
-            None => Ok(None),
-        }
+        let Some(definition) = definition else { return Ok(None) };
+        self.fold_stream(id, LAST_VERSION, None, definition).await
     }
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {

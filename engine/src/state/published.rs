@@ -87,10 +87,6 @@ impl State {
             // type folds differently now.
             None => self.fold_stream(id, version, None, &definition).await?,
         };
-        let article = article.map(Arc::new);
-        if let Some(article) = &article {
-            self.published.put(definition.revision, article.clone());
-        }
-        Ok(article)
+        Ok(article.map(Arc::new).inspect(|article| self.published.put(definition.revision, article.clone())))
     }
 }

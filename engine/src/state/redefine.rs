@@ -39,14 +39,6 @@ pub struct RefoldedType {
     position: Option<u64>,
 }
 
-/// A definition to write, with the refolded aggregates of its type.
-pub struct Redefinition {
-    pub refolded: RefoldedType,
-    /// The number of changes to definitions when the redefinition was decided. The write fails if the number in the
-    /// store differs.
-    pub types_changed: u64,
-}
-
 impl RefoldedType {
     /// Creates an empty set of refolded aggregates for a definition.
     pub fn under(definition: Arc<Definition>) -> RefoldedType {
@@ -117,9 +109,9 @@ impl State {
     }
 
     /// Writes a definition and puts the definition into use. If the definition folds differently, also publishes the
-    /// refolded aggregates of the type. If the write fails, nothing changes.
-    pub async fn define(&self, db: &Database, redefinition: Redefinition) -> Result<()> {
-        let Redefinition { mut refolded, types_changed } = redefinition;
+    /// refolded aggregates of the type. `types_changed` is the number of changes to definitions when the redefinition
+    /// was decided. The write fails if the number in the store differs. If the write fails, nothing changes.
+    pub async fn define(&self, db: &Database, mut refolded: RefoldedType, types_changed: u64) -> Result<()> {
         let folding = self.folding().await;
         if self.needs_refold(&refolded.definition) {
             self.fold_changed(&mut refolded).await?;

@@ -173,10 +173,8 @@ impl Writer {
 
     /// Hands over the open tasks of an agent if the agent is disabled or deleted.
     async fn hand_over_tasks(&self, agent: &Aggregate) -> Result<()> {
-        match Departure::agent(Some(agent), agent.id.as_str()) {
-            Some(left) => Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await,
-            None => Ok(()),
-        }
+        let Some(left) = Departure::agent(Some(agent), agent.id.as_str()) else { return Ok(()) };
+        Operation::perform(self, |operation| async move { operation.hand_over(&left).await }).await
     }
 
     /// Deletes an agent. Its history stays. Its open tasks go to the successor, or become unassigned. Fails if an
@@ -208,14 +206,11 @@ impl Writer {
 /// Rejects a name that another agent has.
 fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
     let Some(key) = payload.get(NAME_KEY).and_then(Value::as_str) else { return Ok(()) };
-    match view.by_slug(AGENT, None, key) {
-        Some(other) if other.id.as_str() != own_id => {
-            let message =
-                format!("another agent already has the name '{key}'; names that differ only in case are equal");
-            Err(Error::conflict(ErrorCode::NameTaken, message))
-        }
-        _ => Ok(()),
+    if view.by_slug(AGENT, None, key).is_none_or(|other| other.id.as_str() == own_id) {
+        return Ok(());
     }
+    let message = format!("another agent already has the name '{key}'; names that differ only in case are equal");
+    Err(Error::conflict(ErrorCode::NameTaken, message))
 }
 
 impl Reader {

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::PageLimit;
 use super::articles::Perspective;
 use super::events::MAX_REJECTED_BYTES;
 use super::rights::ContentReader;
+use super::{Page, PageLimit};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::article::published_version;
@@ -37,14 +37,9 @@ impl ArticleFilter {
     }
 }
 
-/// A page of articles.
-#[derive(Debug)]
-pub struct ArticlePage {
-    /// The requested revisions of the articles, newest article first.
-    pub articles: Vec<Arc<Aggregate>>,
-    /// The id of the last examined article, after which the next page begins. `None` if there is no next page.
-    pub next: Option<AggregateId>,
-}
+/// A page of the requested revisions of articles, newest article first. The next page begins after the last examined
+/// article, which `next` names.
+pub type ArticlePage = Page<Arc<Aggregate>, AggregateId>;
 
 impl ContentReader {
     /// Returns a page of articles, newest first. A page may be empty although there is a next page.
@@ -71,7 +66,7 @@ impl ContentReader {
             let admits = |article: &Aggregate| is_listed(article) && filter.reads(article);
             let page = self.context.list(Some(ARTICLE), before, limit, admits).await?;
             let next = page.next.and(page.items.last()).map(|last| last.id.clone());
-            return Ok(ArticlePage { articles: page.items, next });
+            return Ok(ArticlePage { items: page.items, next });
         }
         let may_match = |article: &Aggregate| is_listed(article) && (is_changed(article) || filter.reads(article));
         self.list_published(filter, before, limit, may_match).await
@@ -86,10 +81,10 @@ impl ContentReader {
         limit: PageLimit,
         may_match: impl Fn(&Aggregate) -> bool + Copy,
     ) -> Result<ArticlePage> {
-        let (mut articles, mut last, mut place, mut bytes) = (Vec::new(), None, before, 0);
+        let (mut items, mut last, mut place, mut bytes) = (Vec::new(), None, before, 0);
         let (mut examined, mut rejected_bytes) = (0, 0);
         loop {
-            let rest = PageLimit { rows: limit.rows - articles.len(), ..PageLimit::NONE };
+            let rest = PageLimit { rows: limit.rows - items.len(), ..PageLimit::NONE };
             let page = self.context.list(Some(ARTICLE), place, rest, may_match).await?;
             for article in page.items {
                 last = Some(article.id.clone());
@@ -97,18 +92,18 @@ impl ContentReader {
                 match self.context.published(article).await? {
                     Some(revision) if filter.reads(&revision) => {
                         bytes += revision.size_bytes();
-                        articles.push(revision);
+                        items.push(revision);
                     }
                     Some(rejected) => rejected_bytes += rejected.size_bytes(),
                     None => {}
                 }
                 if bytes >= limit.bytes || examined >= MAX_EXAMINED_REVISIONS || rejected_bytes >= MAX_REJECTED_BYTES {
-                    return Ok(ArticlePage { articles, next: last });
+                    return Ok(ArticlePage { items, next: last });
                 }
             }
             place = page.next;
-            if place.is_none() || articles.len() == limit.rows {
-                return Ok(ArticlePage { articles, next: last.filter(|_| place.is_some()) });
+            if place.is_none() || items.len() == limit.rows {
+                return Ok(ArticlePage { items, next: last.filter(|_| place.is_some()) });
             }
         }
     }

@@ -29,10 +29,8 @@ use crate::model::value::{Object, Value};
 pub struct NewArticle {
     pub project: Option<String>,
     pub title: String,
-    pub body: Option<String>,
-    /// The slug. `None` derives a unique slug from the title.
-    pub slug: Option<String>,
-    pub tags: Option<Vec<String>>,
+    /// The other fields. If `slug` is `None`, a unique slug is derived from the title.
+    pub change: ArticleChange,
     pub request: Option<IdempotentRequest>,
 }
 
@@ -45,26 +43,22 @@ pub struct ArticleChange {
     pub tags: Option<Vec<String>>,
 }
 
-impl NewArticle {
-    /// Returns the size of the article's texts, in bytes.
-    fn size_bytes(&self) -> usize {
-        self.title.len() + text_bytes([&self.body, &self.slug]) + tag_bytes(&self.tags)
-    }
-}
-
 impl ArticleChange {
+    /// Returns the size of the fields in a payload, in bytes. A tag takes more memory in a payload than its text.
     fn size_bytes(&self) -> usize {
-        text_bytes([&self.title, &self.body, &self.slug]) + tag_bytes(&self.tags)
+        let texts = [&self.title, &self.body, &self.slug].into_iter().flatten().map(String::len);
+        texts.chain(self.tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len())).sum()
     }
-}
 
-fn text_bytes<const N: usize>(texts: [&Option<String>; N]) -> usize {
-    texts.into_iter().flatten().map(String::len).sum()
-}
-
-/// Returns the size of tags in a payload, in bytes. A tag takes more memory in a payload than its text.
-fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
-    tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
+    /// Returns the payload of the event, with the given slug.
+    fn payload(&self, slug: Option<&str>) -> Object {
+        object_of([
+            ("title", self.title.as_deref().map(Value::from)),
+            ("body", self.body.as_deref().map(Value::from)),
+            ("slug", slug.map(Value::from)),
+            ("tags", self.tags.as_deref().map(tag_values)),
+        ])
+    }
 }
 
 named!(Perspective);
@@ -146,23 +140,20 @@ impl ContentReader {
 impl Writer {
     /// Creates an article as a draft. Returns the article and whether an earlier request created it.
     pub async fn create_article(&self, new: NewArticle) -> Result<(Arc<Aggregate>, bool)> {
-        let given_bytes = new.size_bytes();
-        let chosen = new.slug.map(check_slug).transpose()?;
-        let (id, request) = (self.context.state().clock.new_id().to_string(), new.request);
-        let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
+        let NewArticle { project, title, mut change, request } = new;
+        change.slug = change.slug.map(check_slug).transpose()?;
+        change.title = Some(title.clone());
+        change.body.get_or_insert_default();
+        change.tags.get_or_insert_default();
+        let (id, given_bytes) = (self.context.state().clock.new_id().to_string(), change.size_bytes());
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let project_id = view.named_project(project.as_deref())?;
-            let slug = match &chosen {
+            let slug = match &change.slug {
                 // The append rejects a slug that another article has.
                 Some(slug) => slug.clone(),
                 None => view.free_slug(project_id.as_deref(), &slug::derived(&title, ARTICLE), None),
             };
-            let payload = object_of([
-                ("title", Some(Value::from(title.as_str()))),
-                ("body", Some(Value::from(body.as_deref().unwrap_or_default()))),
-                ("slug", Some(Value::from(slug))),
-                ("tags", Some(tag_values(tags.as_deref().unwrap_or_default()))),
-            ]);
+            let payload = change.payload(Some(&slug));
             Ok(vec![first_event(&id, ARTICLE, project_id.map(|id| id.to_string()), payload)])
         });
         Operation::perform(self, |operation| async move {
@@ -182,12 +173,7 @@ impl Writer {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         let given_bytes = change.size_bytes();
         self.append_to_article(id, expected, "updated", given_bytes, move |article| {
-            let requested = object_of([
-                ("title", change.title.as_deref().map(Value::from)),
-                ("body", change.body.as_deref().map(Value::from)),
-                ("slug", slug.as_deref().map(Value::from)),
-                ("tags", change.tags.as_deref().map(tag_values)),
-            ]);
+            let requested = change.payload(slug.as_deref());
             // Fields that keep their value are not part of the event.
             let changed: Object =
                 requested.into_iter().filter(|(name, value)| article.state.get(name) != Some(value)).collect();
@@ -269,24 +255,10 @@ mod tests {
     #[test]
     fn the_size_of_a_new_or_changed_article_includes_all_its_fields() {
         let text = |bytes: usize| Some("x".repeat(bytes));
-        let tags = || Some(vec!["x".repeat(40); 25]);
-        let new = NewArticle {
-            title: "x".repeat(1_000),
-            body: text(3_000_000),
-            slug: text(100),
-            tags: tags(),
-            ..NewArticle::default()
-        };
-        let change = ArticleChange { title: text(1_000), body: text(3_000_000), slug: text(100), tags: tags() };
-        let payload = object_of([
-            ("title", change.title.as_deref().map(Value::from)),
-            ("body", change.body.as_deref().map(Value::from)),
-            ("slug", change.slug.as_deref().map(Value::from)),
-            ("tags", change.tags.as_deref().map(tag_values)),
-        ]);
-        for counted in [new.size_bytes(), change.size_bytes()] {
-            assert!(counted.abs_diff(payload.size_bytes()) < 1_024, "{counted} of {}", payload.size_bytes());
-        }
+        let tags = Some(vec!["x".repeat(40); 25]);
+        let change = ArticleChange { title: text(1_000), body: text(3_000_000), slug: text(100), tags };
+        let (counted, payload) = (change.size_bytes(), change.payload(change.slug.as_deref()));
+        assert!(counted.abs_diff(payload.size_bytes()) < 1_024, "{counted} of {}", payload.size_bytes());
         assert_eq!(ArticleChange::default().size_bytes(), 0);
     }
 }

@@ -91,15 +91,19 @@ impl CallContext {
     /// after the log's end would wait without an error. A reader can have such a position after the log was restored
     /// from an older copy.
     pub(super) async fn check_position(&self, position: u64) -> Result<()> {
-        let folded = &self.state().folded;
-        if position > folded.position() {
-            // Another server may have appended events, so an eventual read is refreshed, too.
-            self.state().refresh().await?;
-        }
-        match folded.position() {
+        match self.end_for(position).await? {
             head if position > head => Err(beyond(format!("position {position} is after the log's end, {head}"))),
             _ => Ok(()),
         }
+    }
+
+    /// Returns the position of the log's end. A given position after the known end causes a refresh.
+    pub(super) async fn end_for(&self, position: u64) -> Result<u64> {
+        if position > self.state().folded.position() {
+            // Another server may have appended events, so an eventual read is refreshed, too.
+            self.state().refresh().await?;
+        }
+        Ok(self.state().folded.position())
     }
 
     /// Returns the aggregate with this type and id. Fails if there is none, or if the aggregate is deleted.

@@ -79,16 +79,12 @@ impl Reader {
     /// agents.
     fn derived_ids(&self, event_id: &str) -> Vec<Arc<str>> {
         let plugins = &self.context.state().plugins;
-        let names: Vec<_> = plugins.indexes().map(|plugin| plugins.name(plugin).clone()).collect();
-        let of_plugin = |name: Arc<str>| {
-            let derived = (0..MAX_DERIVED).map({
-                let name = name.clone();
-                move |number| derived_id(event_id, &name, number).into()
-            });
-            let answers = ANSWERS.iter().map(move |what| derived_id(event_id, &format!("{name}/{what}"), 0).into());
-            derived.chain(answers).collect::<Vec<_>>()
-        };
-        names.into_iter().flat_map(of_plugin).collect()
+        let mut ids: Vec<Arc<str>> = Vec::new();
+        for name in plugins.indexes().map(|plugin| plugins.name(plugin)) {
+            ids.extend((0..MAX_DERIVED).map(|number| Arc::<str>::from(derived_id(event_id, name, number))));
+            ids.extend(ANSWERS.iter().map(|what| Arc::<str>::from(derived_id(event_id, &format!("{name}/{what}"), 0))));
+        }
+        ids
     }
 
     /// Returns, for each task that the event caused, the id of the event that created the task.

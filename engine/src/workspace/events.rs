@@ -203,10 +203,8 @@ impl Reader {
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
         let state = self.context.state();
         self.context.refresh().await?;
-        match state.folded.get(id) {
-            Some(head) => state.version_at(&head, position).await,
-            None => Ok(0),
-        }
+        let Some(head) = state.folded.get(id) else { return Ok(0) };
+        state.version_at(&head, position).await
     }
 
     /// Returns the id of the project with this id or slug, for a filter.

@@ -43,7 +43,7 @@ impl Writer {
         Operation::perform(self, |operation| async move {
             let (workspace_id, user_id) = (&operation.context().record().id, &operation.caller().user_id);
             let origin = Some(operation.caller().origin());
-            operation.access().create_key(workspace_id, user_id, new, id, origin).await
+            operation.access().create_key(None, workspace_id, user_id, new, id, origin).await
         })
         .await
     }
@@ -100,12 +100,8 @@ impl Writer {
         let state = self.context.state();
         state.refresh().await?;
         let is_known = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| agent::is_agent(&found));
-        match agents.iter().position(|id| !is_known(id)) {
-            None => Ok(()),
-            Some(index) => {
-                Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no agent with this id"))
-            }
-        }
+        let Some(index) = agents.iter().position(|id| !is_known(id)) else { return Ok(()) };
+        Err(Error::invalid_at(format!("/agent_ids/{index}"), "the workspace has no agent with this id"))
     }
 }
 

@@ -176,12 +176,9 @@ impl Listener {
         let state = self.context.state();
         state.presence.refresh(state.clock.now_ms()).await?;
         let acknowledged = state.presence.acknowledged(agent.id.as_str());
-        if acknowledged > state.folded.position() {
-            // The agent may have acknowledged events that another server has appended.
-            state.refresh().await?;
-        }
-        // If the store was restored from an older copy, the acknowledged position may be after the end of the log.
-        let acknowledged = acknowledged.min(state.folded.position());
+        // The agent may have acknowledged events that another server has appended. If the store was restored from an
+        // older copy, the acknowledged position may be after the end of the log.
+        let acknowledged = acknowledged.min(self.context.end_for(acknowledged).await?);
         Ok(acknowledged.max(agent.first_position))
     }
 
@@ -194,12 +191,7 @@ impl Listener {
                            plan that has not lapsed";
             return Err(Error::forbidden(ErrorCode::InsufficientRight, message));
         }
-        let state = self.context.state();
-        if position > state.folded.position() {
-            // Another server may have appended events.
-            state.refresh().await?;
-        }
-        let end = state.folded.position();
+        let (state, end) = (self.context.state(), self.context.end_for(position).await?);
         if position > end {
             return Err(Error::invalid_at("/position", format!("expected at most {end}, the end of the log")));
         }
@@ -224,11 +216,6 @@ impl Listener {
         let state = self.context.state();
         state.refresh().await?;
         Ok(Feed::new(self.context.clone(), None, state.folded.position()))
-    }
-
-    /// Returns the current time, in milliseconds since the epoch.
-    pub fn now_ms(&self) -> i64 {
-        self.context.state().clock.now_ms()
     }
 
     /// Returns a new unique id.

@@ -88,17 +88,8 @@ pub struct QueryOutput {
 impl Query {
     /// Creates a request for the whole result of a pipeline, without an explanation or a preview.
     pub fn new(pipeline: Value) -> Query {
-        let source = SourceChoice::Auto;
-        Query {
-            pipeline,
-            explain: false,
-            dry_run: false,
-            source,
-            push_down: true,
-            columns: true,
-            page: None,
-            preview: None,
-        }
+        let Options { source, push_down, columns, explain, preview } = Options::default();
+        Query { pipeline, explain, dry_run: false, source, push_down, page: None, columns, preview }
     }
 }
 

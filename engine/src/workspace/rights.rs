@@ -8,6 +8,7 @@ use strum::VariantArray;
 
 use super::articles::Perspective;
 use super::call_context::{CallContext, Changing, Handle};
+use super::mailbox::decider::Decider;
 use crate::access::grant::Grant;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
@@ -55,6 +56,16 @@ macro_rules! handle {
             /// Returns the record of the workspace.
             pub fn record(&self) -> &WorkspaceRecord {
                 self.context.record()
+            }
+
+            /// Returns the current time, in milliseconds since the epoch. All deadlines of tasks use this clock.
+            pub fn now_ms(&self) -> i64 {
+                self.context.state().clock.now_ms()
+            }
+
+            /// Returns the [`Decider`] for the caller of this handle.
+            pub fn decider(&self) -> Decider {
+                self.context.decider()
             }
         }
     };

@@ -6,7 +6,7 @@ use super::query::Query;
 use super::query::page::PageRequest;
 use super::rights::Reader;
 use crate::error::{Error, ErrorCode, Result};
-use crate::hook::{FailureKind, Hook, Plugin, PluginDescription, ToolInput, ToolProfile};
+use crate::hook::{FailureKind, Hook, Plugin, ToolInput, ToolProfile};
 use crate::model::value::{Object, Value};
 use crate::state::plugins::PluginVersion;
 
@@ -31,12 +31,11 @@ impl Reader {
     /// only computes a result from the arguments and the rows.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
         let state = self.context.state();
-        let is_tool = |about: &PluginDescription| about.hooks.contains(&Hook::Tool);
         let plugin = state.plugins.find(name).ok_or_else(|| Error::not_found("tool", name))?;
         self.context.refresh_versions().await;
         // A tool changes no data, so a call always uses the newest version of the plugin.
         let version = state.plugins.newest(plugin);
-        if !is_tool(&version) {
+        if !version.hooks.contains(&Hook::Tool) {
             return Err(Error::not_found("tool", name));
         }
         let profile = version.tool.as_ref();
@@ -56,10 +55,7 @@ impl Reader {
         state.call_counts.store(&state.record.id, &state.plugins).await;
         called.map(|done| done.value).map_err(|failure| match failure.kind {
             FailureKind::Panic => Error::internal(failure),
-            _ => {
-                let message = format!("the tool '{name}' failed: {failure}");
-                Error::invalid_with_code(ErrorCode::ToolFailed, message)
-            }
+            _ => Error::invalid_with_code(ErrorCode::ToolFailed, format!("the tool '{name}' failed: {failure}")),
         })
     }
 

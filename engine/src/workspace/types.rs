@@ -14,7 +14,7 @@ use crate::model::json;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violations;
 use crate::state::State;
-use crate::state::redefine::{Redefinition, RefoldedType};
+use crate::state::redefine::RefoldedType;
 use crate::state::types::Definitions;
 use crate::store::retry::MayConflict;
 use crate::store::{self, retry};
@@ -102,8 +102,7 @@ async fn try_define(
     check_patterns(&state.types.all(), &definition)?;
     let Some(before) = state.types.get(&definition.type_name) else {
         let definition = Arc::new(definition);
-        let refolded = RefoldedType::under(definition.clone());
-        put(appender, Redefinition { refolded, types_changed }).await?;
+        put(appender, RefoldedType::under(definition.clone()), types_changed).await?;
         return Ok(DefinitionOutcome::Created(definition));
     };
     if before.managed {
@@ -127,14 +126,14 @@ async fn try_define(
     // folding.
     let refolded =
         if refold { state.fold_separately(&definition).await? } else { RefoldedType::under(definition.clone()) };
-    put(appender, Redefinition { refolded, types_changed }).await?;
+    put(appender, refolded, types_changed).await?;
     Ok(DefinitionOutcome::Changed(definition))
 }
 
 /// Writes a definition. The write fails, and is counted as a conflict, if another server has changed a type since
-/// `redefinition` was prepared.
-async fn put(appender: &Appender, redefinition: Redefinition) -> Result<()> {
-    let defined = appender.define(redefinition).await;
+/// `types_changed` was read.
+async fn put(appender: &Appender, refolded: RefoldedType, types_changed: u64) -> Result<()> {
+    let defined = appender.define(refolded, types_changed).await;
     if defined.as_ref().is_err_and(MayConflict::is_conflict) {
         metric::CONFLICTS.add(&["definition"], 1);
     }

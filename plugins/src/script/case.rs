@@ -4,7 +4,6 @@
 mod case_input;
 
 use foldwork_engine::hook::{Hook, Plugin};
-use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object, Value};
 use serde::Deserialize;
 use toml::Spanned;
@@ -122,7 +121,7 @@ impl Case {
         let script = &script;
         let returned = match hook {
             Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|outcome| Value::from(&outcome.value)),
-            Hook::Route => script.route(&given.route(script.about())?).map(|outcome| list(&outcome.value)),
+            Hook::Route => script.route(&given.route(script.about())?).map(|outcome| outcome.value.iter().collect()),
             Hook::Work | Hook::Mount => script.work(&given.work()).map(|outcome| Value::from(&outcome.value)),
             Hook::Tool => match given.refused_arguments(script) {
                 Some(refused) => return Ok((hook, Err(refused))),
@@ -154,7 +153,7 @@ fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
             Value::from(&result::facts::read(value, prefix.split('.').next().unwrap_or_default())?)
         }
-        Hook::Route => list(&result::assignments::read(value)?),
+        Hook::Route => result::assignments::read(value)?.iter().collect(),
         Hook::Work | Hook::Mount => Value::from(&result::product::read(value, None)?),
         Hook::Tool => result::tool::read(value, None)?.into(),
     }))

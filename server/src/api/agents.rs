@@ -18,7 +18,6 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected_at};
-use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, OneOf};
@@ -180,8 +179,7 @@ impl Api {
         let before = read_cursor(&list, cursor.as_deref())?;
         let page = access.0.list_agents(status, before, page_limit(rows, *page_bytes.0)?).await?;
         let bytes = page.items.iter().map(|view| view.agent.size_bytes()).sum();
-        let page = offload(bytes, || PageBody::new(page, &list, |view| AgentBody::from(&view)));
-        Ok(JsonResponse::large(&page, bytes))
+        Ok(JsonResponse::large(bytes, || PageBody::new(page, &list, |view| AgentBody::from(&view))))
     }
 
     /// Registers an agent.
@@ -229,8 +227,10 @@ impl Api {
         let before = read_cursor(ROSTER, cursor.as_deref())?;
         let page = access.0.roster(before, PageLimit { rows, bytes: page_bytes.0.0 }).await?;
         let bytes = page.items.len() * WORKLOAD_BYTES;
-        let PageBody { data, next_cursor } = offload(bytes, || PageBody::new(page, ROSTER, WorkloadBody::from));
-        Ok(JsonResponse::large(&RosterBody { data, next_cursor }, bytes))
+        Ok(JsonResponse::large(bytes, || {
+            let PageBody { data, next_cursor } = PageBody::new(page, ROSTER, WorkloadBody::from);
+            RosterBody { data, next_cursor }
+        }))
     }
 
     /// Returns one agent.

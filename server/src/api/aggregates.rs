@@ -17,7 +17,6 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected_at, is_known};
-use crate::http::offloading::offload;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
 use crate::wire::page::{self, PageBody, Whole, listed};
@@ -64,23 +63,14 @@ shown! {
     count: u64 = count,
     /// The cursor of the next page, or null on the last page. Present if the request contains `limit` or `cursor`,
     /// except for a dry run.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<AnyValue> = next_cursor,
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    explain: Option<AnyValue> = found.explain.map(AnyValue),
+    @read_only next_cursor: Option<AnyValue> = next_cursor,
+    @read_only explain: Option<AnyValue> = found.explain.map(AnyValue),
     /// The plan of the pipeline. Present for a dry run.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    plan: Option<AnyValue> = found.plan.map(AnyValue),
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
+    @read_only plan: Option<AnyValue> = found.plan.map(AnyValue),
+    @read_only warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
     /// The rows after every stage, in the order of the stages. Present if the request contains `preview`.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stages: Option<Vec<StageRows>> = found.stages.map(|stages| stages.into_iter().map(StageRows::from).collect()),
+    @read_only stages: Option<Vec<StageRows>> =
+        found.stages.map(|stages| stages.into_iter().map(StageRows::from).collect()),
 }
 
 shown! {
@@ -136,12 +126,11 @@ impl Api {
         let limit = PageLimit { rows: page::limit(rows)?, bytes: live.page_bytes };
         let page = access.0.list_aggregates(&listing, before, limit).await?;
         let bytes = page.items.iter().map(|(aggregate, _)| aggregate.size_bytes()).sum();
-        let page = offload(bytes, || {
+        Ok(JsonResponse::large(bytes, || {
             PageBody::new(page, &list, |(aggregate, definition)| {
                 AnyObject::of(&aggregate.row(&definition)).unwrap_or_default()
             })
-        });
-        Ok(JsonResponse::large(&page, bytes))
+        }))
     }
 
     /// Deletes an aggregate. Its history stays in the log.
@@ -183,7 +172,7 @@ impl Api {
         let found = access.0.query(query).await?;
         let shown = found.stages.iter().flatten().flat_map(|stage| &stage.rows);
         let bytes = found.rows.iter().chain(shown).map(Value::size_bytes).sum();
-        Ok(JsonResponse::large(&QueryResult::from((found, paged)), bytes))
+        Ok(JsonResponse::large(bytes, || QueryResult::from((found, paged))))
     }
 
     /// Returns the folded state of an aggregate, now or at an earlier version, position or time.

@@ -14,7 +14,6 @@ use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected_at, is_known};
-use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, JsonResponse};
@@ -107,9 +106,9 @@ impl Api {
         };
         let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.map(|last| named_cursor(LIST, last.as_str()));
-        let bytes = page.articles.iter().map(|article| article.size_bytes()).sum();
-        let data = offload(bytes, || page.articles.iter().map(|article| ArticleBody::from(&**article)).collect());
-        Ok(JsonResponse::large(&PageBody { data, next_cursor }, bytes))
+        let bytes = page.items.iter().map(|article| article.size_bytes()).sum();
+        let bodies = || page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
+        Ok(JsonResponse::large(bytes, || PageBody { data: bodies(), next_cursor }))
     }
 
     /// Creates an article, which is a draft until it is published.
@@ -125,7 +124,8 @@ impl Api {
     ) -> ApiResult<CreationResponse<ArticleBody>> {
         let Body { value: CreateArticle { project_id, title, body, slug, tags }, text } = body;
         let make = async move |writer: Writer, request| {
-            let new = NewArticle { project: project_id, title, body, slug, tags, request };
+            let change = ArticleChange { title: None, body, slug, tags };
+            let new = NewArticle { project: project_id, title, change, request };
             let (article, repeated) = writer.create_article(new).await?;
             let location = format!("{}/articles/{}", API, article.id);
             Ok(CreationOutcome { body: ArticleBody::from(&*article), location, repeated })
@@ -230,8 +230,7 @@ fn changed(article: &Aggregate) -> ArticleUpdateResponse {
 }
 
 fn response(article: &Aggregate) -> JsonResponse<ArticleBody> {
-    let bytes = article.size_bytes();
-    JsonResponse::large(&offload(bytes, || ArticleBody::from(article)), bytes)
+    JsonResponse::large(article.size_bytes(), || ArticleBody::from(article))
 }
 
 fn read_perspective(perspective: Option<&str>) -> Result<Perspective, Error> {

@@ -19,7 +19,6 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::archiving::ServerArchive;
 use crate::http::error::ApiResult;
-use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::append_result::{AppendResponse, AppendedBody, renamed};
 use crate::wire::body::{Body, JsonResponse};
@@ -196,8 +195,8 @@ impl Api {
         let limit = EventLimit { events: limit(rows)?, bytes: live.page_bytes };
         let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
-        let page = offload(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
-        Ok(LogResponse::Page(JsonResponse::large(&page, bytes)))
+        let page = JsonResponse::large(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
+        Ok(LogResponse::Page(page))
     }
 
     /// Lists the events of the workspace's log, in order.
@@ -312,12 +311,11 @@ impl BackwardParameters {
 
 fn log_page(page: &LogPage, list: &str) -> JsonResponse<LogPageBody> {
     let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
-    let page = offload(bytes, || LogPageBody {
+    JsonResponse::large(bytes, || LogPageBody {
         data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
         next_cursor: page.next.map(|next| cursor_at(list, next)),
         position: page.position,
-    });
-    JsonResponse::large(&page, bytes)
+    })
 }
 
 fn read_direction(direction: Option<&str>) -> Result<ReadDirection, Error> {

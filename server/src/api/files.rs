@@ -154,8 +154,7 @@ impl Api {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_files(prefix.as_deref(), before, page_limit(rows, *page_bytes.0)?).await?;
         let bytes = page.items.iter().map(|file| file.size_bytes()).sum();
-        let page = offload(bytes, || PageBody::new(page, LIST, |found| FileBody::from(&*found)));
-        Ok(JsonResponse::large(&page, bytes))
+        Ok(JsonResponse::large(bytes, || PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
     /// Stores a file whose bytes are in the JSON body, encoded in base64. A file at the same path is replaced.

@@ -13,7 +13,6 @@ use serde::Serialize;
 use super::section::Section;
 use crate::auth::ApiRead;
 use crate::http::error::ApiResult;
-use crate::http::offloading::offload;
 use crate::wire::body::JsonResponse;
 use crate::wire::closed_sets::{EdgeDirection, OneOf};
 use crate::wire::json::AnyObject;
@@ -128,8 +127,7 @@ impl Api {
         };
         let graph = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed, then).await;
         let graph = graph?;
-        let bytes = size_bytes(&graph);
-        Ok(JsonResponse::large(&offload(bytes, || GraphBody::from(&graph)), bytes))
+        Ok(JsonResponse::large(size_bytes(&graph), || GraphBody::from(&graph)))
     }
 }
 

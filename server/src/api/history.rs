@@ -66,9 +66,7 @@ shown! {
     #[serde(flatten)]
     event: EventBody = EventBody::from(&*found.event),
     /// The event from which a plugin derived this event.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    caused_by: Option<ConsequenceBody> =
+    @read_only caused_by: Option<ConsequenceBody> =
         found.by.as_ref().map(|event| ConsequenceBody::from((event, found.plugin.as_ref()))),
     /// The events that this event caused, at most 200, in the order of the log. The list contains events that plugins
     /// derived from this event, tasks that plugins assigned because of this event, results of scripted agents, and the
@@ -143,8 +141,7 @@ impl Api {
     #[oai(path = "/events/:event_id", method = "get", operation_id = "get_event")]
     async fn get_event(&self, access: ApiRead, event_id: Path<String>) -> ApiResult<JsonResponse<CausedBody>> {
         let found = access.0.event(&event_id).await?;
-        let bytes = found.event.size_bytes();
-        Ok(JsonResponse::large(&CausedBody::from(&found), bytes))
+        Ok(JsonResponse::large(found.event.size_bytes(), || CausedBody::from(&found)))
     }
 }
 

@@ -65,9 +65,7 @@ shown! {
 
     id: String = record.id,
     /// The secret key. The secret is in the response to the first request only and cannot be retrieved again.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String> = made.secret,
+    @read_only key: Option<String> = made.secret,
     name: String = record.name,
     scopes: Vec<OneOf<Scopes>> = record.scopes,
     display: String = record.display,

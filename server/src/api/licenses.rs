@@ -86,9 +86,7 @@ shown! {
     server_time: String = format_date(*now),
     nonce: Option<String> = nonce,
     /// An Ed25519 signature in base64. The signed text is this body without `signature` in canonical form (RFC 8785).
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signature: Option<String> = None,
+    @read_only signature: Option<String> = None,
 }
 
 shown! {

@@ -31,9 +31,7 @@ shown! {
     r#type: String = argument.type_name.into(),
     required: bool = argument.required,
     /// Whether the argument may occur any number of times.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repeated: Option<bool> = argument.repeated.then_some(true),
+    @read_only repeated: Option<bool> = argument.repeated.then_some(true),
 }
 
 shown! {
@@ -64,9 +62,7 @@ shown! {
     arguments: Vec<OperatorArgument> = entry.arguments().map(OperatorArgument::from).collect(),
     example: OperatorExample = OperatorExample::from(entry),
     /// The differences from MongoDB's operator of the same name.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remark: Option<String> = Some(entry.word.remark).filter(|remark| !remark.is_empty()).map(str::to_owned),
+    @read_only remark: Option<String> = Some(entry.word.remark).filter(|remark| !remark.is_empty()).map(str::to_owned),
 }
 
 listed!(OperatorBody as "OperatorPage": "The entries of the catalogue that match the filters.");

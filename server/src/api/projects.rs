@@ -11,7 +11,6 @@ use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
-use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::idempotency::{CreationOutcome, CreationResponse, idempotent};
@@ -58,8 +57,7 @@ impl Api {
         let before = read_cursor(LIST, cursor.as_deref())?;
         let page = access.0.list_projects(before, page_limit(rows, *page_bytes.0)?).await?;
         let bytes = page.items.iter().map(|project| project.size_bytes()).sum();
-        let page = offload(bytes, || PageBody::new(page, LIST, |project| ProjectBody::from(&*project)));
-        Ok(JsonResponse::large(&page, bytes))
+        Ok(JsonResponse::large(bytes, || PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }
 
     /// Creates a project.

@@ -101,9 +101,7 @@ impl RouteOperation {
             }
         }
     }
-}
 
-impl RouteOperation {
     /// Fails if a request that can change data has a version condition that the operation does not check.
     fn check_conditions(&self, request: &Request) -> Result<(), Error> {
         if request.method().is_safe() {

@@ -19,7 +19,6 @@ use super::long_poll::{LiveContext, wait_time};
 use super::section::Section;
 use crate::auth::AgentListen;
 use crate::http::error::ApiResult;
-use crate::http::offloading::offload;
 use crate::http::public_url::PublicUrl;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::delivery;
@@ -209,12 +208,11 @@ impl Api {
         let page_now = async { listener.feed(&agent, after).next(limit).await };
         let page = live.wait(listener.grant(), wait, feed.wait(limit, wait), page_now).await?;
         let bytes = page.items.iter().map(Item::size_bytes).sum();
-        let body = offload(bytes, || FeedPage {
+        Ok(LogResponse::Page(JsonResponse::large(bytes, || FeedPage {
             data: page.items.into_iter().filter_map(delivered).collect(),
             next_cursor: page.more.then(|| cursor_at(&list, page.position)),
             position: page.position,
-        });
-        Ok(LogResponse::Page(JsonResponse::large(&body, bytes)))
+        })))
     }
 }
 

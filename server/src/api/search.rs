@@ -35,9 +35,7 @@ shown! {
 
     results: Vec<SearchHit> = found.results.into_iter().map(SearchHit::from).collect(),
     took_ms: f64 = found.took_us as f64 / 1e3,
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
+    @read_only warnings: Option<Vec<String>> = Some(found.warnings).filter(|warnings| !warnings.is_empty()),
 }
 
 shown! {
@@ -75,9 +73,7 @@ shown! {
     /// The BM25 score of the label and the body.
     bm25: f64 = hit.scores.bm25,
     /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vector: Option<f64> = hit.vector.map(|cosine| (cosine * 1e4).round() / 1e4),
+    @read_only vector: Option<f64> = hit.vector.map(|cosine| (cosine * 1e4).round() / 1e4),
 }
 
 #[OpenApi(tag = "Section::Aggregates")]

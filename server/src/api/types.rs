@@ -31,48 +31,35 @@ shown! {
 
     name: String = field.name.to_string(),
     r#type: OneOf<FieldTypes> = field.field_type.name().into(),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    required: Option<bool> = Some(field.required),
+    @skip_serializing_if_is_none required: Option<bool> = Some(field.required),
     /// The default value: any JSON value, including null. Therefore the schema of this property has no type.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<AnyValue> = field.default.clone().map(AnyValue),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r#enum: Option<Vec<AnyValue>> =
+    @skip_serializing_if_is_none default: Option<AnyValue> = field.default.clone().map(AnyValue),
+    @skip_serializing_if_is_none r#enum: Option<Vec<AnyValue>> =
         field.allowed.as_ref().map(|allowed| allowed.iter().cloned().map(AnyValue).collect()),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min: Option<Number> = field.min.map(Number),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<Number> = field.max.map(Number),
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pattern: Option<String> = field.pattern.as_deref().map(str::to_owned),
+    @skip_serializing_if_is_none min: Option<Number> = field.min.map(Number),
+    @skip_serializing_if_is_none max: Option<Number> = field.max.map(Number),
+    @skip_serializing_if_is_none pattern: Option<String> = field.pattern.as_deref().map(str::to_owned),
     /// Whether the field is the label of the aggregate's node in the knowledge graph.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<bool> = field.label.then_some(true),
+    @skip_serializing_if_is_none label: Option<bool> = field.label.then_some(true),
     /// Whether the field contains personal data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    personal: Option<bool> = field.personal.then_some(true),
+    @skip_serializing_if_is_none personal: Option<bool> = field.personal.then_some(true),
     /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
     /// has `search`, search finds the aggregates by all fields of type string.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search: Option<bool> = field.search.then_some(true),
+    @skip_serializing_if_is_none search: Option<bool> = field.search.then_some(true),
     /// The weight of each word of the field in a search, from 1 (the default) to 10.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    search_weight: Option<u32> = (field.search_weight != 1).then_some(field.search_weight),
+    @skip_serializing_if_is_none search_weight: Option<u32> = (field.search_weight != 1).then_some(field.search_weight),
     /// The rule that combines the field's values; the default keeps the last value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fold: Option<OneOf<FieldFolds>> = (field.fold != Fold::Last).then(|| field.fold.name().into()),
+    @skip_serializing_if_is_none fold: Option<OneOf<FieldFolds>> =
+        (field.fold != Fold::Last).then(|| field.fold.name().into()),
     /// The type of the referenced aggregate, for fields that contain references.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reference_type: Option<String> = field.reference_type.as_deref().map(str::to_owned),
+    @skip_serializing_if_is_none reference_type: Option<String> = field.reference_type.as_deref().map(str::to_owned),
     /// Whether the referenced aggregate must exist when an event refers to it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    must_exist: Option<bool> = field.must_exist.then_some(true),
+    @skip_serializing_if_is_none must_exist: Option<bool> = field.must_exist.then_some(true),
     /// The items of an array.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Box<ItemDefinition>> = field.items.as_deref().map(|items| Box::new(items.into())),
+    @skip_serializing_if_is_none items: Option<Box<ItemDefinition>> =
+        field.items.as_deref().map(|items| Box::new(items.into())),
     /// The declared fields of an object. The object may have further fields, unless the type's `unknown` is `reject`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fields: Option<Vec<FieldDefinition>> = inner(field),
+    @skip_serializing_if_is_none fields: Option<Vec<FieldDefinition>> = inner(field),
 }
 
 shown! {
@@ -82,22 +69,14 @@ shown! {
     };
 
     r#type: OneOf<FieldTypes> = field.r#type,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    r#enum: Option<Vec<AnyValue>> = field.r#enum,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    min: Option<Number> = field.min,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<Number> = field.max,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pattern: Option<String> = field.pattern,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reference_type: Option<String> = field.reference_type,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    must_exist: Option<bool> = field.must_exist,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Box<ItemDefinition>> = field.items,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fields: Option<Vec<FieldDefinition>> = field.fields,
+    @skip_serializing_if_is_none r#enum: Option<Vec<AnyValue>> = field.r#enum,
+    @skip_serializing_if_is_none min: Option<Number> = field.min,
+    @skip_serializing_if_is_none max: Option<Number> = field.max,
+    @skip_serializing_if_is_none pattern: Option<String> = field.pattern,
+    @skip_serializing_if_is_none reference_type: Option<String> = field.reference_type,
+    @skip_serializing_if_is_none must_exist: Option<bool> = field.must_exist,
+    @skip_serializing_if_is_none items: Option<Box<ItemDefinition>> = field.items,
+    @skip_serializing_if_is_none fields: Option<Vec<FieldDefinition>> = field.fields,
 }
 
 /// The definition of an aggregate type.
@@ -126,9 +105,7 @@ shown! {
     fields: Vec<FieldDefinition> = definition.fields().iter().map(FieldDefinition::from).collect(),
     events: AnyObject = AnyObject(definition.events.clone()),
     /// The rule for fields that the type does not declare. Present if the rule is not `accept`.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unknown: Option<OneOf<UnknownFieldRules>> =
+    @read_only unknown: Option<OneOf<UnknownFieldRules>> =
         (definition.unknown != UnknownFields::Accept).then(|| definition.unknown.name().into()),
     builtin: bool = definition.builtin,
     managed: bool = definition.managed,
@@ -157,9 +134,7 @@ shown! {
     traits: Vec<String> = definition.traits,
     fields: Vec<FieldDefinition> = definition.fields,
     /// The rule for fields that the type does not declare. Present if the rule is not `accept`.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unknown: Option<OneOf<UnknownFieldRules>> = definition.unknown,
+    @read_only unknown: Option<OneOf<UnknownFieldRules>> = definition.unknown,
     builtin: bool = definition.builtin,
     managed: bool = definition.managed,
     /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
@@ -279,12 +254,13 @@ impl Api {
         let limit = PageLimit { rows: limit(rows)?, bytes: live.page_bytes };
         let page = access.0.past_definitions(start, limit).await?;
         let bytes = page.items.iter().map(|past| past.declaration.size_bytes()).sum();
-        let page = PageBody::new(page, LIST, |past| PastDefinitionBody {
-            definition: AnyObject::of(&past.declaration).unwrap_or_default(),
-            type_name: past.type_name,
-            position: past.position,
-        });
-        Ok(JsonResponse::large(&page, bytes))
+        Ok(JsonResponse::large(bytes, || {
+            PageBody::new(page, LIST, |past| PastDefinitionBody {
+                definition: AnyObject::of(&past.declaration).unwrap_or_default(),
+                type_name: past.type_name,
+                position: past.position,
+            })
+        }))
     }
 
     /// Returns the schema of a type: its fields, its traits, and the fields of its events, both as declared and as

@@ -239,9 +239,7 @@ impl BodyStream {
         self.capacity = BLOCK_BYTES;
         if block.is_empty() { Ok(None) } else { self.share.hold(block).map(Some) }
     }
-}
 
-impl BodyStream {
     /// Returns the next part of the body, or an error if the part does not arrive in time.
     async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
         let started = Instant::now();

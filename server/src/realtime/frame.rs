@@ -119,18 +119,8 @@ pub fn read_bytes(version: ProtocolVersion, bytes: &[u8]) -> Option<ClientMessag
     if version == ProtocolVersion::One {
         return None;
     }
-    match *bytes.first()? {
-        PUSH => {
-            let ([join_ref, reference, topic, event], _) = parts::<4>(bytes, 5)?;
-            let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
-            Some(ClientMessage {
-                join_ref,
-                reference,
-                topic: topic.into(),
-                event: event.into(),
-                payload: MessagePayload::Bytes,
-            })
-        }
+    let ([join_ref, reference, topic, event], payload) = match *bytes.first()? {
+        PUSH => (parts::<4>(bytes, 5)?.0, MessagePayload::Bytes),
         USER_BROADCAST_PUSH => {
             let encoding = *bytes.get(6)?;
             let ([join_ref, reference, topic, event, _], data) = parts::<5>(bytes, 7)?;
@@ -139,12 +129,12 @@ pub fn read_bytes(version: ProtocolVersion, bytes: &[u8]) -> Option<ClientMessag
                 RAW => BroadcastBody::Bytes(data.to_vec()),
                 _ => return None,
             };
-            let payload = MessagePayload::User { event: event.into(), body };
-            let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
-            Some(ClientMessage { join_ref, reference, topic: topic.into(), event: BROADCAST.into(), payload })
+            ([join_ref, reference, topic, BROADCAST], MessagePayload::User { event: event.into(), body })
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    let (join_ref, reference) = (non_empty(join_ref), non_empty(reference));
+    Some(ClientMessage { join_ref, reference, topic: topic.into(), event: event.into(), payload })
 }
 
 /// Returns the `N` strings in the head of a binary frame, and the bytes after these strings. The lengths of the strings

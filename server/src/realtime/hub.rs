@@ -14,7 +14,7 @@ use foldwork_engine::metric::GaugeGuard;
 use foldwork_engine::workspace::events::EventLimit;
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -107,21 +107,17 @@ impl Drop for ChannelMembership {
 }
 
 impl Hubs {
-    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, HubEntry>> {
-        self.0.lock()
-    }
-
     /// Returns a new reference to the hub of the listener's workspace. Starts the hub if the workspace has no open
     /// sockets.
     pub async fn enter(&self, listener: &Listener) -> Result<HubGuard, Error> {
         let workspace = listener.record().id.clone();
         let guard = |hub: Arc<Hub>| HubGuard { hubs: self.clone(), workspace: workspace.clone(), hub };
-        if let Some(entry) = self.entries().get_mut(&workspace) {
+        if let Some(entry) = self.0.lock().get_mut(&workspace) {
             entry.sockets += 1;
             return Ok(guard(entry.hub.clone()));
         }
         let feed = listener.feed_of_all().await?;
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         let start = || HubEntry { hub: Hub::start(workspace.clone(), feed), sockets: 0 };
         let entry = entries.entry(workspace.clone()).or_insert_with(start);
         entry.sockets += 1;
@@ -130,13 +126,13 @@ impl Hubs {
 
     /// Returns the hub of a workspace, or `None` if the workspace has no open sockets.
     pub fn find(&self, workspace: &str) -> Option<Arc<Hub>> {
-        self.entries().get(workspace).map(|entry| entry.hub.clone())
+        self.0.lock().get(workspace).map(|entry| entry.hub.clone())
     }
 }
 
 impl Drop for HubGuard {
     fn drop(&mut self) {
-        let mut entries = self.hubs.entries();
+        let mut entries = self.hubs.0.lock();
         let Some(entry) = entries.get_mut(&self.workspace) else { return };
         entry.sockets -= 1;
         if entry.sockets == 0 {
@@ -167,15 +163,11 @@ impl Hub {
         }
     }
 
-    fn channels(&self) -> MutexGuard<'_, Channels> {
-        self.channels.lock()
-    }
-
     /// Adds a member to the channel of an agent. The member receives clients' messages immediately, but events only
     /// after [`Hub::go_live`].
     pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: ChannelMember) -> ChannelMembership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let joined_at = channels.position;
         channels.by_agent.entry(agent.clone()).or_default().members.insert(id, member);
         ChannelMembership { hub: self.clone(), agent, id, joined_at, _counted: GaugeGuard::begin(&CHANNELS_JOINED) }
@@ -184,7 +176,7 @@ impl Hub {
     /// Makes a member live. The member must have received all events up to `position`. If the follower has already
     /// passed `position`, changes nothing and returns false.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let is_all = position >= channels.position;
         if is_all
             && let Some(member) = channels.by_agent.get_mut(agent).and_then(|channel| channel.members.get_mut(&member))
@@ -196,7 +188,7 @@ impl Hub {
 
     /// Sends a client's message to the members of a channel, except for the member `except`.
     pub fn send_broadcast(&self, agent: &str, message: &Arc<Broadcast>, except: Option<u64>) {
-        let channels = self.channels();
+        let channels = self.channels.lock();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
         others.for_each(|(_, member)| member.send(message));
@@ -206,20 +198,15 @@ impl Hub {
     /// would become too large, or if the channel no longer exists.
     pub fn track(&self, membership: &ChannelMembership, key: &str, meta: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let Some(channel) = channels.by_agent.get_mut(&membership.agent) else { return false };
-        match channel.present.track(membership.id, key, meta, reference) {
-            Some(diff) => {
-                channel.send_presence(&diff);
-                true
-            }
-            None => false,
-        }
+        let diff = channel.present.track(membership.id, key, meta, reference);
+        diff.inspect(|diff| channel.send_presence(diff)).is_some()
     }
 
     /// Removes a member's presence data, and sends the change to the channel.
     pub fn untrack(&self, membership: &ChannelMembership) {
-        if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
+        if let Some(channel) = self.channels.lock().by_agent.get_mut(&membership.agent)
             && let Some(diff) = channel.present.untrack(membership.id)
         {
             channel.send_presence(&diff);
@@ -228,11 +215,11 @@ impl Hub {
 
     /// Returns the presence data of a channel as JSON.
     pub fn present(&self, agent: &str) -> String {
-        self.channels().by_agent.get(agent).map_or_else(|| "{}".to_owned(), |channel| channel.present.state())
+        self.channels.lock().by_agent.get(agent).map_or_else(|| "{}".to_owned(), |channel| channel.present.state())
     }
 
     fn leave(&self, agent: &str, member: u64) {
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let Some(channel) = channels.by_agent.get_mut(agent) else { return };
         channel.members.remove(&member);
         if channel.members.is_empty() {
@@ -245,7 +232,7 @@ impl Hub {
     /// Sends each delivery of a page to the live members of its channel, closes the channels of deleted agents, and
     /// advances the hub's position to `position`.
     fn route(&self, items: Vec<Item>, position: u64) {
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let mut delivered = 0;
         for item in items {
             match item {

@@ -129,8 +129,7 @@ async fn open(
     let hub = realtime.hubs.enter(&listener).await.map_err(ApiError::from)?;
     let (socket_limits, idle) = (&realtime.limits, realtime.idle);
     let bound = QueueBound { messages: socket_limits.queue_messages, bytes: socket_limits.queue_bytes };
-    let queue = Queue::new(bound);
-    let queue = Arc::new(queue);
+    let queue = Arc::new(Queue::new(bound));
     let admitted = AuthenticatedSocket { engine: engine.clone(), listener, token, hub };
     let session = SocketSession::new(admitted, queue.clone(), version, socket_limits);
     let number = realtime.numbers.fetch_add(1, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::broadcast::Broadcast;
@@ -71,7 +71,7 @@ impl Queue {
     /// Adds a message. If a limit is exceeded, the queue overflows: all messages are dropped, and later messages are
     /// not accepted.
     pub fn push(&self, outgoing: OutgoingMessage) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if waiting.has_overflowed {
             return;
         }
@@ -88,7 +88,7 @@ impl Queue {
 
     /// Removes and returns the oldest message.
     pub fn pop(&self) -> Option<OutgoingMessage> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let outgoing = waiting.messages.pop_front()?;
         waiting.bytes -= outgoing.size_bytes();
         if waiting.messages.is_empty() && waiting.messages.capacity() > 64 {
@@ -104,7 +104,7 @@ impl Queue {
     }
 
     pub fn has_overflowed(&self) -> bool {
-        self.waiting().has_overflowed
+        self.waiting.lock().has_overflowed
     }
 
     /// Waits until a message has been added or the queue has overflowed. Another task may already have removed the
@@ -126,7 +126,7 @@ impl Queue {
         loop {
             let emptied = self.emptied.notified();
             {
-                let waiting = self.waiting();
+                let waiting = self.waiting.lock();
                 if self.has_capacity(&waiting) && !waiting.has_overflowed {
                     return;
                 }
@@ -139,10 +139,6 @@ impl Queue {
     /// because the other three quarters are reserved for messages that cannot wait.
     fn has_capacity(&self, waiting: &QueuedMessages) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, QueuedMessages> {
-        self.waiting.lock()
     }
 
     /// Records that the peer has sent a binary broadcast, and therefore supports binary frames.
@@ -173,7 +169,7 @@ mod tests {
             assert!(queue.has_overflowed() && queue.pop().is_none());
             queue.overflowed().await;
             (0..1_000).for_each(|_| queue.push(frame(10)));
-            assert!(queue.waiting().messages.is_empty());
+            assert!(queue.waiting.lock().messages.is_empty());
             assert!(poll!(pin!(queue.capacity())).is_pending());
         }
     }
@@ -209,7 +205,7 @@ mod tests {
         queue.filled().await;
         let lengths: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|out| out.size_bytes()).collect();
         assert_eq!(lengths, (1..=100).collect::<Vec<_>>());
-        let waiting = queue.waiting();
+        let waiting = queue.waiting.lock();
         assert_eq!((waiting.bytes, waiting.messages.capacity()), (0, 0));
     }
 }

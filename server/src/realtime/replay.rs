@@ -29,16 +29,9 @@ pub struct Replay {
     /// The time from which events are sent again, in milliseconds since the Unix epoch.
     since: Option<i64>,
     /// The log position after which events are sent again.
-    after: Option<u64>,
+    pub after: Option<u64>,
     /// The maximum number of events to send again, 1 to 100. The newest events are chosen.
     limit: Option<usize>,
-}
-
-impl Replay {
-    /// Returns the log position after which events are sent again, if the client has set one.
-    pub fn after(&self) -> Option<u64> {
-        self.after
-    }
 }
 
 /// A member that has joined a channel but is not live yet.

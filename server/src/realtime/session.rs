@@ -101,7 +101,7 @@ impl SocketSession {
         let reference = inbound.reference.as_deref();
         if inbound.topic == "phoenix" {
             if inbound.event == "heartbeat" {
-                self.heartbeat(reference);
+                self.line(&inbound).answer_heartbeat(reference);
             }
             return;
         }
@@ -143,12 +143,6 @@ impl SocketSession {
     fn line(&self, inbound: &ClientMessage) -> ChannelLine {
         let join_ref = inbound.join_ref.as_deref().map(Arc::from);
         ChannelLine { queue: self.queue.clone(), version: self.version, topic: inbound.topic.as_str().into(), join_ref }
-    }
-
-    fn heartbeat(&self, reference: Option<&str>) {
-        let line =
-            ChannelLine { queue: self.queue.clone(), version: self.version, topic: "phoenix".into(), join_ref: None };
-        line.answer_heartbeat(reference);
     }
 
     async fn join(&mut self, inbound: ClientMessage) {
@@ -221,7 +215,7 @@ impl SocketSession {
 
     /// Returns an error with the reason if events cannot be sent again from the position that a client requests.
     async fn check_replay(&self, config: &JoinConfig) -> Result<(), String> {
-        let Some(after) = config.broadcast.replay.and_then(|replay| replay.after()) else { return Ok(()) };
+        let Some(after) = config.broadcast.replay.and_then(|replay| replay.after) else { return Ok(()) };
         match self.listener.reached(after).await {
             Ok(_) => Ok(()),
             Err(error @ Error::Invalid { .. }) => Err(format!("PositionBeyondHead: {error}")),

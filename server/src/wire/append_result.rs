@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::closed_sets::{OneOf, SlugReasons};
 use super::event::EventBody;
-use super::new_event::described_by;
+use super::json::described_by;
 
 /// An event whose article got another slug than the slug in the request.
 #[derive(Object, Serialize)]

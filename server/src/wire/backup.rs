@@ -96,9 +96,7 @@ shown! {
     /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete.
     /// Present only in the response to the request that begins the restore, and only if the caller's key is valid in a
     /// single workspace.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String> = None,
+    @read_only key: Option<String> = None,
 }
 
 impl RestoreBody {

@@ -112,9 +112,10 @@ impl<T: Serialize> JsonResponse<T> {
         JsonResponse { text: serde_json::to_vec(value).unwrap_or_default(), schema: PhantomData }
     }
 
-    /// Serializes a value of about `bytes` bytes. A large value does not block the other tasks of the thread.
-    pub fn large(value: &T, bytes: usize) -> JsonResponse<T> {
-        JsonResponse { text: offload(bytes, || serde_json::to_vec(value).unwrap_or_default()), schema: PhantomData }
+    /// Creates and serializes a value of about `bytes` bytes. A large value does not block the other tasks of the
+    /// thread.
+    pub fn large(bytes: usize, value: impl FnOnce() -> T) -> JsonResponse<T> {
+        offload(bytes, || JsonResponse::new(&value()))
     }
 }
 

@@ -26,6 +26,8 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
+use super::json::described_by;
+
 /// A set of allowed strings.
 pub trait ClosedSet: Send + Sync + 'static {
     /// The name of the schema in the OpenAPI document. With this name, generated clients have one type for each set.
@@ -58,25 +60,10 @@ impl<S, T: Into<Cow<'static, str>>> From<T> for OneOf<S> {
     }
 }
 
-impl<S: ClosedSet> Type for OneOf<S> {
-    const IS_REQUIRED: bool = true;
-    super::json::without_validation!();
-
-    fn name() -> Cow<'static, str> {
-        S::NAME.into()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Reference(S::NAME.to_owned())
-    }
-
-    fn register(registry: &mut Registry) {
-        registry.create_schema::<Self, _>(S::NAME.to_owned(), |_| {
-            let enum_items = S::words().into_iter().map(Into::into).collect();
-            MetaSchema { enum_items, description: Some(S::DESCRIPTION), ..MetaSchema::new("string") }
-        });
-    }
-}
+described_by!(OneOf<S> where S: ClosedSet as S::NAME, |_| {
+    let enum_items = S::words().into_iter().map(Into::into).collect();
+    MetaSchema { enum_items, description: Some(S::DESCRIPTION), ..MetaSchema::new("string") }
+});
 
 impl<S: ClosedSet> ParseFromJSON for OneOf<S> {
     fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {

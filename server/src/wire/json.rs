@@ -102,12 +102,35 @@ macro_rules! without_validation {
 }
 pub(super) use without_validation;
 
+/// Gives a type a named schema in the OpenAPI document. A generic type has one parameter.
+macro_rules! described_by {
+    ($type:ty $(where $parameter:ident: $bound:ident)? as $name:expr, $register:expr) => {
+        impl$(<$parameter: $bound>)? Type for $type {
+            const IS_REQUIRED: bool = true;
+            $crate::wire::json::without_validation!();
+
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Reference($name.to_owned())
+            }
+
+            fn register(registry: &mut Registry) {
+                registry.create_schema::<Self, _>($name.to_owned(), $register);
+            }
+        }
+    };
+}
+pub(super) use described_by;
+
 /// Gives a type a name and a schema in the OpenAPI document.
 macro_rules! described {
     ($type:ident as $name:expr, $schema:expr) => {
         impl Type for $type {
             const IS_REQUIRED: bool = true;
-            without_validation!();
+            $crate::wire::json::without_validation!();
 
             fn name() -> Cow<'static, str> {
                 $name

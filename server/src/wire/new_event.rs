@@ -11,7 +11,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type};
 use serde::Deserialize;
 
-use super::json::{AnyObject, ExpectedVersion, RequiredText};
+use super::json::{AnyObject, ExpectedVersion, RequiredText, described_by};
 use super::page::time_at;
 use crate::http::etag::expected;
 
@@ -144,29 +144,6 @@ pub struct BatchBody {
     /// project. Without `rename_slugs`, an event with such a slug is rejected. Imports set `rename_slugs`.
     pub rename_slugs: Option<bool>,
 }
-
-/// Gives a type a schema that is composed of other schemas in the OpenAPI document.
-macro_rules! described_by {
-    ($type:ident as $name:literal, $register:expr) => {
-        impl Type for $type {
-            const IS_REQUIRED: bool = true;
-            $crate::wire::json::without_validation!();
-
-            fn name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn schema_ref() -> MetaSchemaRef {
-                MetaSchemaRef::Reference($name.to_owned())
-            }
-
-            fn register(registry: &mut Registry) {
-                registry.create_schema::<Self, _>($name.to_owned(), $register);
-            }
-        }
-    };
-}
-pub(super) use described_by;
 
 described_by!(AddressedEvent as "NewEvent", |registry| {
     EventInput::register(registry);

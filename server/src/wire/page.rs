@@ -10,7 +10,7 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
-use super::json::{described, without_validation};
+use super::json::{described, described_by};
 
 /// The default number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
@@ -83,31 +83,16 @@ macro_rules! listed {
 }
 pub(crate) use listed;
 
-impl<T: Listed> Type for PageBody<T> {
-    const IS_REQUIRED: bool = true;
-    without_validation!();
-
-    fn name() -> Cow<'static, str> {
-        T::PAGE.into()
+described_by!(PageBody<T> where T: Listed as T::PAGE, |registry| {
+    T::register(registry);
+    MetaSchema {
+        title: Some(T::PAGE.to_owned()),
+        description: Some(T::DESCRIPTION),
+        required: vec!["data"],
+        properties: vec![("data", Vec::<T>::schema_ref()), ("next_cursor", String::schema_ref())],
+        ..MetaSchema::new("object")
     }
-
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Reference(T::PAGE.to_owned())
-    }
-
-    fn register(registry: &mut Registry) {
-        registry.create_schema::<Self, _>(T::PAGE.to_owned(), |registry| {
-            T::register(registry);
-            MetaSchema {
-                title: Some(T::PAGE.to_owned()),
-                description: Some(T::DESCRIPTION),
-                required: vec!["data"],
-                properties: vec![("data", Vec::<T>::schema_ref()), ("next_cursor", String::schema_ref())],
-                ..MetaSchema::new("object")
-            }
-        });
-    }
-}
+});
 
 /// Parses the time in a field of the body, if the field is present.
 pub fn time_at(pointer: &str, text: Option<&str>) -> Result<Option<i64>, Error> {

@@ -3,16 +3,23 @@
 
 /// Declares a type of responses, and its conversion from data of the engine. In the values of the fields, the name
 /// after `from` refers to the converted data. `where` contains statements that run before these values are computed.
+/// A field with a mark, such as `@read_only`, is left out of a response if its value is `None`. The mark is an option
+/// of `#[oai]`. In the OpenAPI document, a `read_only` field may be absent, but not null. A field with
+/// `skip_serializing_if_is_none`, which requests contain as well, may also be null.
 macro_rules! shown {
     (
         $(#[$about:meta])*
         $visibility:vis struct $name:ident from $source:tt: $from:ty $(where { $($names:tt)* })?;
-        $($(#[$note:meta])* $seen:vis $field:ident: $type:ty = $value:expr,)+
+        $($(#[$note:meta])* $(@$mark:ident)? $seen:vis $field:ident: $type:ty = $value:expr,)+
     ) => {
         #[derive(poem_openapi::Object, serde::Serialize)]
         $(#[$about])*
         $visibility struct $name {
-            $($(#[$note])* $seen $field: $type,)+
+            $(
+                $(#[$note])*
+                $(#[oai($mark)] #[serde(skip_serializing_if = "Option::is_none")])?
+                $seen $field: $type,
+            )+
         }
 
         impl From<$from> for $name {

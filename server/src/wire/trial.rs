@@ -2,7 +2,6 @@
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::Facts;
-use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object as Fields, Value};
 use foldwork_engine::workspace::plugins::{HookResult, Trial};
 use poem_openapi::Object;
@@ -75,7 +74,7 @@ shown! {
             Ok(HookResult::Facts(facts, before)) => {
                 (Some(Value::from(&facts)), None, Some(changes(&facts, before.unwrap_or_default())), None)
             }
-            Ok(HookResult::Assignments(made)) => (None, Some(list(&made)), None, None),
+            Ok(HookResult::Assignments(made)) => (None, Some(made.iter().collect::<Value>()), None, None),
             Err(failure) => (None, None, None, Some(failure)),
         };
     };
@@ -84,18 +83,12 @@ shown! {
     position: u64 = trial.context.event.position,
     hook: OneOf<Hooks> = trial.hook.name().into(),
     /// The facts that `enrich` returned.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    facts: Option<AnyValue> = facts.map(AnyValue),
+    @read_only facts: Option<AnyValue> = facts.map(AnyValue),
     /// The assignments that `route` returned.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    assignments: Option<AnyValue> = assignments.map(AnyValue),
+    @read_only assignments: Option<AnyValue> = assignments.map(AnyValue),
     /// The differences between `facts` and the facts of the plugin that are stored for the aggregate:
     /// `{derived, edges_added, edges_removed}`.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<AnyValue> = changes.map(AnyValue),
+    @read_only changes: Option<AnyValue> = changes.map(AnyValue),
     error: Option<FailureBody> = error.map(FailureBody::from),
     /// The number of script operations of this call.
     operations: u64 = trial.operations,

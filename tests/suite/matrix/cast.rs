@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanStatus;
-use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::articles::{ArticleChange, NewArticle};
 use foldwork_engine::workspace::keys::{DerivedKeys, NewKey};
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
@@ -73,7 +73,8 @@ async fn things(server: &Server, workspace: &Handles, mark: &str, owner: &str) -
     let marked = format!("marked-of-{mark}");
     let project = NewProject { name: marked.clone(), ..NewProject::default() };
     let (project, _) = workspace.writer.create_project(project).await?;
-    let article = NewArticle { title: marked.clone(), body: Some(marked.clone()), ..NewArticle::default() };
+    let change = ArticleChange { body: Some(marked.clone()), ..ArticleChange::default() };
+    let article = NewArticle { title: marked.clone(), change, ..NewArticle::default() };
     let (article, _) = workspace.writer.create_article(article).await?;
     let key = NewKey { name: marked.clone(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     let key = workspace.owner.create_key(key, None).await?;

@@ -10,7 +10,7 @@ use crate::state::plugins::{PluginIndex, PluginMap};
 
 pub struct Circuits {
     state: Arc<State>,
-    circuits: PluginMap<Circuit>,
+    pub(super) by_plugin: PluginMap<Circuit>,
     /// The plugins whose circuits opened since the last commit, each with the event for which the plugin failed last.
     opened: Vec<(PluginIndex, Arc<Event>)>,
 }
@@ -19,44 +19,32 @@ impl Circuits {
     /// Restores the circuits that were stored with a checkpoint.
     pub fn restore(state: &Arc<State>, stored: &Object) -> Circuits {
         let plugins = &state.plugins;
-        let circuits = PluginMap::new(plugins, |plugin| Circuit::restore(stored.get(plugins.name(plugin))));
-        Circuits { state: state.clone(), circuits, opened: Vec::new() }
+        let by_plugin = PluginMap::new(plugins, |plugin| Circuit::restore(stored.get(plugins.name(plugin))));
+        Circuits { state: state.clone(), by_plugin, opened: Vec::new() }
     }
 
     /// Returns circuits that never open.
     pub fn forced_closed(state: &Arc<State>) -> Circuits {
-        let circuits = PluginMap::new(&state.plugins, |_| Circuit::forced_closed());
-        Circuits { state: state.clone(), circuits, opened: Vec::new() }
+        let by_plugin = PluginMap::new(&state.plugins, |_| Circuit::forced_closed());
+        Circuits { state: state.clone(), by_plugin, opened: Vec::new() }
     }
 
     /// Returns the circuits in their stored form.
     pub fn stored(&self) -> Object {
         let name = |plugin| self.state.plugins.name(plugin).clone();
-        self.circuits.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
+        self.by_plugin.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
     }
 
     /// Marks the plugins with open circuits as stopped, and all other plugins as running.
     pub fn publish(&self) {
-        for (plugin, circuit) in self.circuits.iter() {
+        for (plugin, circuit) in self.by_plugin.iter() {
             self.state.plugins.set_stopped(plugin, circuit.is_open());
         }
     }
 
-    pub fn get(&self, plugin: PluginIndex) -> &Circuit {
-        &self.circuits[plugin]
-    }
-
-    pub fn get_mut(&mut self, plugin: PluginIndex) -> &mut Circuit {
-        &mut self.circuits[plugin]
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (PluginIndex, &mut Circuit)> {
-        self.circuits.iter_mut()
-    }
-
     /// Closes the circuit of a plugin. Returns whether the circuit was open.
     pub fn close(&mut self, plugin: PluginIndex) -> bool {
-        std::mem::take(&mut self.circuits[plugin]).is_open()
+        std::mem::take(&mut self.by_plugin[plugin]).is_open()
     }
 
     /// Records that an event opened a circuit.

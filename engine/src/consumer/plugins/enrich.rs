@@ -46,7 +46,7 @@ impl<'a> Enricher<'a> {
                 indexes[plugin].push(at);
             }
         }
-        let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &indexes[plugin]));
+        let calls = circuits.by_plugin.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &indexes[plugin]));
         let calls = calls.filter(|(_, _, indexes)| !indexes.is_empty()).map(|(plugin, circuit, indexes)| async move {
             let inputs: Vec<Arc<EventContext>> = indexes.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
             let mut calls = Calls { state, plugin, circuit, policy };

@@ -22,10 +22,10 @@ pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>
 async fn retry_steps(worker: &mut Worker) -> Result<Option<i64>> {
     let state = worker.state.clone();
     for plugin in state.plugins.indexes() {
-        if worker.circuits.get(plugin).is_open() {
+        if worker.circuits.by_plugin[plugin].is_open() {
             end_retries(worker, plugin).await?;
         } else if !worker.parking.retries.has_called(plugin) {
-            worker.circuits.get_mut(plugin).end_pause();
+            worker.circuits.by_plugin[plugin].end_pause();
         }
     }
     let due = worker.parking.retries.due(&worker.circuits, state.clock.now_ms(), STEPS_PER_TURN);
@@ -80,7 +80,7 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
     let Err(failure) = called.make(worker, streams, LateCause::Time).await? else {
         let workspace = &*state.record.id;
         tracing::info!(workspace, plugin = %parked.id.plugin, step = %parked.id.text(), "retried step succeeded");
-        worker.circuits.get_mut(called.plugin).succeeded();
+        worker.circuits.by_plugin[called.plugin].succeeded();
         worker.parking.release(parked.id);
         worker.commit(worker.position()).await?;
         return Ok(true);
@@ -94,7 +94,7 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
         tracing::warn!(
             workspace, plugin = %parked.id.plugin, step = %parked.id.text(), %failure, "step failed; will retry"
         );
-        worker.circuits.get_mut(called.plugin).postponed(step);
+        worker.circuits.by_plugin[called.plugin].postponed(step);
     } else {
         let Reason { attempts, .. } = parked.reason;
         tracing::warn!(
@@ -102,14 +102,14 @@ async fn retry_step(worker: &mut Worker, parked: ParkedStep, streams: &mut Strea
         );
         metric::STEPS_PARKED.add(&[&parked.id.plugin], 1);
         called.give_up(worker, &failure).await?;
-        if worker.circuits.get_mut(called.plugin).failed(step) {
+        if worker.circuits.by_plugin[called.plugin].failed(step) {
             worker.circuits.note_opened(called.plugin, &called.context.event);
             worker.notify_owner().await?;
         }
     }
     worker.parking.park_again(parked);
     worker.commit(worker.position()).await?;
-    if worker.circuits.get(called.plugin).is_open() {
+    if worker.circuits.by_plugin[called.plugin].is_open() {
         end_retries(worker, called.plugin).await?;
     }
     Ok(false)

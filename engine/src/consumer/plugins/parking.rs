@@ -55,7 +55,7 @@ impl ParkingBuffer {
                 }
             }
             Attempt::Refused => {
-                let message = match circuits.get(plugin).opened_by() {
+                let message = match circuits.by_plugin[plugin].opened_by() {
                     Some(event) => format!(
                         "the plugin is stopped: it failed for several aggregates in a row, the last time at the event \
                          {event}"
@@ -82,7 +82,7 @@ impl ParkingBuffer {
         outcome: Result<(), Failure>,
     ) -> Option<Failure> {
         let event = subject.event;
-        let circuit = circuits.get_mut(plugin);
+        let circuit = &mut circuits.by_plugin[plugin];
         let Err(failure) = outcome else {
             circuit.succeeded();
             return None;

@@ -69,7 +69,7 @@ impl<I: Input> PendingCalls<I> {
         call: HookCall<I, T>,
     ) -> Result<Option<CallResults<I, T>>, StepEnd> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
-        let circuit = circuits.get_mut(plugin);
+        let circuit = &mut circuits.by_plugin[plugin];
         let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::Later(&parking.retries) };
         let attempts = calls.run(&inputs, I::call_subject, call).await?;
         let (mut values, mut given_up) = (Vec::with_capacity(inputs.len()), Vec::new());

@@ -95,7 +95,7 @@ impl Retries {
     pub fn due(&self, circuits: &Circuits, now_ms: i64, most: usize) -> Vec<StepId> {
         let mut due: Vec<&StepId> = Vec::new();
         for (plugin, waiting) in self.waiting.iter() {
-            let is_due = |retry: &Retry| retry.due(circuits.get(plugin)).is_some_and(|at_ms| at_ms <= now_ms);
+            let is_due = |retry: &Retry| retry.due(&circuits.by_plugin[plugin]).is_some_and(|at_ms| at_ms <= now_ms);
             due.extend(waiting.iter().filter(|(_, retry)| is_due(retry)).map(|(step, _)| step));
         }
         due.sort_unstable();
@@ -106,7 +106,9 @@ impl Retries {
     pub fn next_at(&self, circuits: &Circuits) -> Option<i64> {
         let waiting = self.waiting.iter();
         waiting
-            .flat_map(|(plugin, waiting)| waiting.values().filter_map(move |retry| retry.due(circuits.get(plugin))))
+            .flat_map(|(plugin, waiting)| {
+                waiting.values().filter_map(move |retry| retry.due(&circuits.by_plugin[plugin]))
+            })
             .min()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::DefinitionReader;
+use super::{DefinitionReader, typed};
 use crate::model::hint;
 use crate::model::id::is_valid_name;
 use crate::model::value::{Object, Value};
@@ -13,26 +13,16 @@ impl DefinitionReader<'_> {
     /// Parses the event schemas: an object that maps each event type to `{description, fields}`. The fields are checked
     /// like the fields of the aggregate type.
     pub(super) fn events(&mut self, value: Option<&Value>, type_name: &str) -> Arc<Object> {
-        let object = match value {
-            None | Some(Value::Null) => return Arc::default(),
-            Some(Value::Object(object)) => object,
-            Some(other) => {
-                self.violations.add("/events", format!("expected an object, found {}", other.type_name()));
-                return Arc::default();
-            }
-        };
+        let object = typed(value, "/events", "an object", Value::as_object, &mut self.violations);
+        let Some(object) = object else { return Arc::default() };
         for (name, schema) in object.iter() {
             let at = format!("/events/{}", segment(name));
             if !name.strip_prefix(type_name).and_then(|rest| rest.strip_prefix('.')).is_some_and(is_valid_name) {
                 self.violations.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
             }
-            match schema.as_object() {
-                None if schema.is_null() => {}
-                Some(schema) => {
-                    hint::add_unknown(schema, &["description", "fields"], &at, &mut self.violations);
-                    self.fields(schema.get("fields"), &format!("{at}/fields"), 0);
-                }
-                None => self.violations.add(&at, format!("expected an object, found {}", schema.type_name())),
+            if let Some(schema) = typed(Some(schema), &at, "an object", Value::as_object, &mut self.violations) {
+                hint::add_unknown(schema, &["description", "fields"], &at, &mut self.violations);
+                self.fields(schema.get("fields"), &format!("{at}/fields"), 0);
             }
         }
         let declared = object.iter().filter(|(_, schema)| !schema.is_null());

@@ -1,6 +1,6 @@
 //! The nested parts of a field: the items of an array, and the fields of an object.
 
-use super::{DefinitionReader, field_value, given};
+use super::{DefinitionReader, field_value, typed};
 use crate::model::definition::{Field, FieldType, Fold};
 use crate::model::hint;
 use crate::model::value::{Object, Value};
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Rejects the keys that are not allowed in a nested field.
 pub(super) fn reject_top_level_keys(object: &Object, at: &str, violations: &mut Violations) {
-    for key in OUTER_KEYS.into_iter().filter(|key| given(object, key).is_some()) {
+    for key in OUTER_KEYS.into_iter().filter(|key| object.given(key).is_some()) {
         violations.add(format!("{at}/{key}"), "allowed only on a top-level field of the type, not on a nested field");
     }
 }
@@ -24,10 +24,9 @@ pub(super) fn reject_top_level_keys(object: &Object, at: &str, violations: &mut 
 impl DefinitionReader<'_> {
     /// Parses the items and the fields of a field. `depth` is the number of fields that enclose the field.
     pub(super) fn nested(&mut self, object: &Object, field: &mut Field, at: &str, depth: usize) {
-        for (key, value, wanted) in [
-            ("items", given(object, "items"), FieldType::Array),
-            ("fields", given(object, "fields"), FieldType::Object),
-        ] {
+        for (key, value, wanted) in
+            [("items", object.given("items"), FieldType::Array), ("fields", object.given("fields"), FieldType::Object)]
+        {
             let Some(value) = value else { continue };
             let at = format!("{at}/{key}");
             if field.field_type != wanted {
@@ -43,10 +42,8 @@ impl DefinitionReader<'_> {
     }
 
     fn item(&mut self, value: &Value, at: &str, depth: usize) -> Option<Field> {
-        let Some(object) = value.as_object() else {
-            let message = format!("expected an object such as {{\"type\": \"string\"}}, found {}", value.type_name());
-            return self.violations.refuse(at, message);
-        };
+        let expected = "an object such as {\"type\": \"string\"}";
+        let object = typed(Some(value), at, expected, Value::as_object, &mut self.violations)?;
         hint::add_unknown(object, &ITEM_KEYS, at, &mut self.violations);
         self.options(object, Some(""), at, depth)
     }

@@ -40,9 +40,8 @@ impl SchemaMeter {
         self.evaluations = self.evaluations.saturating_add(times);
         self.take(times, STEPS_PER_EVALUATION.saturating_add(node.steps))?;
         let below = nested + 1;
-        for next in &node.same_value {
-            self.at(graph, *next, value, times.saturating_mul(node.times), below)?;
-        }
+        let repeats = times.saturating_mul(node.times);
+        node.same_value.iter().try_for_each(|next| self.at(graph, *next, value, repeats, below))?;
         match value {
             Value::String(text) => self.take(times, text_steps(text, node.byte_steps))?,
             Value::Array(items) => {
@@ -50,15 +49,12 @@ impl SchemaMeter {
                     self.take(times, size(value))?;
                 }
                 for (index, item) in items.iter().enumerate() {
-                    for next in node.prefix_items.get(index).into_iter().chain(&node.items) {
-                        self.at(graph, *next, item, times, below)?;
-                    }
+                    let mut schemas = node.prefix_items.get(index).into_iter().chain(&node.items);
+                    schemas.try_for_each(|next| self.at(graph, *next, item, times, below))?;
                 }
             }
             Value::Object(members) => {
-                for (name, value) in members {
-                    self.member(graph, node, name, value, (times, below))?;
-                }
+                members.iter().try_for_each(|(name, value)| self.member(graph, node, name, value, (times, below)))?;
             }
             _ => {}
         }
@@ -76,9 +72,7 @@ impl SchemaMeter {
         self.take(times, 1)?;
         if !node.property_names.is_empty() {
             let name = Value::from(name);
-            for next in &node.property_names {
-                self.at(graph, *next, &name, times, nested)?;
-            }
+            node.property_names.iter().try_for_each(|next| self.at(graph, *next, &name, times, nested))?;
         }
         for (steps, next) in &node.pattern_properties {
             self.take(times, text_steps(name, *steps))?;

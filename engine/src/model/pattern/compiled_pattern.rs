@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::backtracking::BacktrackingPattern;
-use super::dialect;
+use super::dialect::{self, TranslatedPattern};
 use super::linear::LinearPattern;
 use super::search::{PatternMatch, SearchFailure, Tick};
 
@@ -49,27 +49,18 @@ impl CompiledPattern {
             let limit = syntax.longest_bytes();
             return Err(format!("regular expression is too large: at most {limit} bytes are allowed"));
         }
-        match syntax {
-            Syntax::Type => {
-                if dialect::unicode_classes(pattern) > MAX_UNICODE_CLASSES {
-                    return Err(too_many_classes());
-                }
-                let linear = LinearPattern::new(pattern.into(), options.into()).map_err(|refused| refused.reason)?;
-                Ok(CompiledPattern { engine: PatternEngine::Linear(Box::new(linear)) })
-            }
-            Syntax::Query => CompiledPattern::of_query(pattern, options),
-        }
-    }
-
-    fn of_query(pattern: &str, options: &str) -> Result<CompiledPattern, String> {
-        let translated = dialect::translate(pattern);
+        let translated = match syntax {
+            Syntax::Query => dialect::translate(pattern),
+            Syntax::Type => TranslatedPattern { pattern: pattern.to_owned(), backtracks: false },
+        };
         if dialect::unicode_classes(&translated.pattern) > MAX_UNICODE_CLASSES {
-            return Err(too_many_classes());
+            let limit = MAX_UNICODE_CLASSES;
+            return Err(format!("regular expression is too large: at most {limit} Unicode classes are allowed"));
         }
         if !translated.backtracks {
             match LinearPattern::new(translated.pattern.as_str().into(), options.into()) {
                 Ok(linear) => return Ok(CompiledPattern { engine: PatternEngine::Linear(Box::new(linear)) }),
-                Err(refused) if refused.too_large => return Err(refused.reason),
+                Err(refused) if refused.too_large || syntax == Syntax::Type => return Err(refused.reason),
                 // The backtracking engine below may support the pattern.
                 Err(_) => {}
             }
@@ -122,8 +113,4 @@ impl fmt::Debug for CompiledPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compiled").field("size_bytes", &self.size_bytes()).finish_non_exhaustive()
     }
-}
-
-fn too_many_classes() -> String {
-    format!("regular expression is too large: at most {MAX_UNICODE_CLASSES} Unicode classes are allowed")
 }

@@ -156,7 +156,7 @@ pub struct Effect {
 impl Effect {
     /// Returns the effect of a stored artifact in the form for readers, with the written forms of its numbers.
     pub fn shown(artifact: &Object) -> Option<Arc<Object>> {
-        let Value::Object(stored) = named(artifact, "effect")? else { return None };
+        let Value::Object(stored) = artifact.given("effect")? else { return None };
         match Effect::of(artifact).filter(|_| stored.contains(PAYLOAD_TEXT)) {
             Some(Effect { payload, .. }) => {
                 let mut shown = (**stored).clone();
@@ -195,7 +195,7 @@ impl Effect {
 
     /// Returns the effect of a stored artifact.
     pub fn of(artifact: &Object) -> Option<Effect> {
-        let stored = named(artifact, "effect")?;
+        let stored = artifact.given("effect")?;
         let text = |name: &str| stored.get(name).and_then(Value::as_str).map(str::to_owned);
         let payload = match stored.get("payload") {
             None | Some(Value::Null) => Object::new(),
@@ -244,7 +244,7 @@ impl ArtifactDraft {
     /// Returns the stored form of the artifact version that this draft creates. `before` is the previous version, or
     /// `None` for the first version.
     pub fn entry(&self, before: Option<&Object>, number: usize, stamp: &Stamp) -> Object {
-        let previous = |name: &str| before.and_then(|before| named(before, name)).cloned();
+        let previous = |name: &str| before.and_then(|before| before.given(name)).cloned();
         let version = previous("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
         let name = self.name.as_deref().map(Value::from).or_else(|| previous("name"));
         let parts = self.parts.as_deref().map(stored_parts).or_else(|| previous("parts"));
@@ -273,7 +273,7 @@ pub fn stored_parts(parts: &[Value]) -> Value {
         }
         _ => part.clone(),
     };
-    parts.iter().map(stored).collect::<Vec<_>>().into()
+    parts.iter().map(stored).collect()
 }
 
 /// The maximum length of an artifact's name, in characters.
@@ -296,9 +296,4 @@ pub fn data_part(data: Value) -> Value {
 /// Converts content to a part: a text to a text part, and any other content to a data part.
 pub fn content_part(content: &Value) -> Value {
     content.as_str().map_or_else(|| data_part(content.clone()), text_part)
-}
-
-/// Returns the value of a field, or `None` if the field is missing or null.
-fn named<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
-    object.get(name).filter(|value| !value.is_null())
 }

@@ -112,7 +112,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     };
     for change in &changes {
         if let ArtifactChange { before: Some(before), unclear: Some(why), .. } = change {
-            let name = before.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let name = before.text("name").unwrap_or_default().to_owned();
             return Err(EditRefusal::EffectUnchanged { name, why: why.clone() });
         }
     }
@@ -169,11 +169,10 @@ fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[O
 /// Pairs each draft with the artifact version that the draft replaces, if there is one.
 fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<ArtifactChange<'a>>, Vec<Violation>> {
     let current = task.current_artifacts();
-    let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut changes = Vec::with_capacity(drafts.len());
     for (number, draft) in drafts.iter().enumerate() {
         let before = match (&draft.supersedes, &draft.name) {
-            (Some(id), _) => match current.iter().find(|artifact| has(artifact, "id", id)) {
+            (Some(id), _) => match current.iter().find(|artifact| artifact.text("id") == Some(id.as_str())) {
                 Some(found) => Some(*found),
                 None => {
                     let id = excerpt(&id.as_str().into());
@@ -183,7 +182,7 @@ fn matched<'a>(task: &Task<'a>, drafts: &[ArtifactDraft]) -> Result<Vec<Artifact
                     return Err(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }]);
                 }
             },
-            (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
+            (None, Some(name)) => current.iter().find(|artifact| artifact.text("name") == Some(name.as_str())).copied(),
             // A draft without id and name replaces the last artifact if it is the only draft, and otherwise the
             // artifact at the same position.
             (None, None) if drafts.len() == 1 => task.last_artifact(),

@@ -26,24 +26,12 @@ pub struct EscalationStep {
     pub priority: Option<Priority>,
 }
 
-/// Returns the violations in the escalation steps of a new task. The pointers are relative to the list of steps.
-pub fn check(steps: &Value) -> Vec<Violation> {
+/// Reads the escalation steps of a task. The pointers of the violations are relative to the list of steps.
+pub fn read(value: &Value) -> Result<Vec<EscalationStep>, Vec<Violation>> {
     let mut violations = Violations::default();
-    read(steps, &mut violations);
-    violations.into_vec()
-}
-
-/// Returns the escalation steps of a task. Returns an empty list if the steps are missing or invalid.
-pub fn steps(escalate: Option<&Value>) -> Vec<EscalationStep> {
-    let mut violations = Violations::default();
-    let steps = escalate.map(|escalate| read(escalate, &mut violations)).unwrap_or_default();
-    if violations.is_empty() { steps } else { Vec::new() }
-}
-
-fn read(value: &Value, violations: &mut Violations) -> Vec<EscalationStep> {
     let Some(items) = value.as_array().filter(|items| items.len() <= MAX_STEPS) else {
         violations.add("", format!("expected an array of at most {MAX_STEPS} steps"));
-        return Vec::new();
+        return violations.finish(Vec::new());
     };
     let mut steps: Vec<EscalationStep> = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
@@ -52,25 +40,24 @@ fn read(value: &Value, violations: &mut Violations) -> Vec<EscalationStep> {
             violations.add(at, format!("expected an object {{after, to, priority}}, found {}", item.type_name()));
             continue;
         };
-        let Some(step) = step(object, &at, violations) else { continue };
+        let Some(step) = step(object, &at, &mut violations) else { continue };
         if steps.last().is_some_and(|before| before.after_ms > step.after_ms) {
             violations.add(format!("{at}/after"), "expected at least the time of the previous step");
         }
         steps.push(step);
     }
-    steps
+    violations.finish(steps)
 }
 
 fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<EscalationStep> {
     hint::add_unknown(object, &KEYS, at, violations);
-    let field = |name: &str| object.get(name).filter(|value| !value.is_null());
-    let after_ms = field("after").and_then(after_ms);
+    let after_ms = object.given("after").and_then(after_ms);
     if after_ms.is_none() {
         let message =
             "expected 1 second to 10 years after the due date, in seconds or as a duration such as 30m, 2h or PT2H";
         violations.add(format!("{at}/after"), message);
     }
-    let to = match field("to").map(assignee) {
+    let to = match object.given("to").map(assignee) {
         None => None,
         Some(Some(to)) => Some(to),
         Some(None) => {
@@ -79,7 +66,7 @@ fn step(object: &Object, at: &str, violations: &mut Violations) -> Option<Escala
             return violations.refuse(format!("{at}/to"), message);
         }
     };
-    let priority = match field("priority").map(|name| (name, name.as_str().and_then(Priority::parse))) {
+    let priority = match object.given("priority").map(|name| (name, name.as_str().and_then(Priority::parse))) {
         None => None,
         Some((_, Some(priority))) => Some(priority),
         Some((name, None)) => {
@@ -148,8 +135,7 @@ fn assignee(value: &Value) -> Option<Assignee> {
     if object.keys().any(|name| !ASSIGNEE_KEYS.contains(&&**name)) {
         return None;
     }
-    let text = |name: &str| object.get(name).and_then(Value::as_str);
-    match [text("agent_id"), text("user_id"), text("assignee_type"), text("assignee_id")] {
+    match [object.text("agent_id"), object.text("user_id"), object.text("assignee_type"), object.text("assignee_id")] {
         [Some(id), None, None, None] => Assignee::of("agent", id),
         [None, Some(id), None, None] => Assignee::of("user", id),
         [None, None, Some(kind), Some(id)] => Assignee::of(kind, id),
@@ -176,8 +162,7 @@ mod tests {
             {"after": "PT2H30M", "to": {"assignee_type": "user", "assignee_id": "u", "agent_id": null}},
             {"after": "P1DT1S", "to": null, "priority": "urgent"}
         ]"#;
-        assert_eq!(check(&parsed(written)), []);
-        let steps = steps(Some(&parsed(written)));
+        let steps = read(&parsed(written)).expect("steps");
         let times: Vec<i64> = steps.iter().map(|step| step.after_ms / 1_000).collect();
         assert_eq!(times, [60, 90, 120, 3_600, 9_000, 86_401]);
         let to: Vec<Option<&Assignee>> = steps.iter().map(|step| step.to.as_ref()).collect();
@@ -189,7 +174,7 @@ mod tests {
     #[test]
     fn invalid_escalation_steps_are_reported_with_their_paths() {
         let places = |text: &str| -> Vec<String> {
-            check(&parsed(text)).into_iter().map(|violation| violation.pointer).collect()
+            read(&parsed(text)).err().into_iter().flatten().map(|violation| violation.pointer).collect()
         };
         assert_eq!(places("{}"), [""]);
         assert_eq!(places(&format!("[{}]", vec![r#"{"after": 1, "priority": "low"}"#; 21].join(","))), [""]);
@@ -205,6 +190,6 @@ mod tests {
         assert_eq!(places(r#"[{"after": 1, "priority": "highest"}]"#), ["/0/priority"]);
         assert_eq!(places(r#"[{"after": 1}, {"after": 1, "priority": "low", "by": 1}]"#), ["/0", "/1/by"]);
         assert_eq!(places(r#"[{"after": 2, "priority": "low"}, {"after": 1, "priority": "low"}]"#), ["/1/after"]);
-        assert_eq!(steps(Some(&parsed(r#"[{"after": 0, "priority": "high"}]"#))), []);
+        assert!(read(&parsed(r#"[{"after": 0, "priority": "high"}]"#)).is_err());
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Task<'a> {
     }
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
-        self.aggregate.state.get(name).filter(|value| !value.is_null())
+        self.aggregate.state.given(name)
     }
 
     pub fn text(&self, name: &str) -> Option<&'a str> {
@@ -197,13 +197,12 @@ impl<'a> Task<'a> {
     /// the order of their first versions, so an artifact keeps its position when it gets another version.
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
-        let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
-        let superseded: FxHashSet<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
+        let superseded: FxHashSet<&str> = all.clone().filter_map(|artifact| artifact.text("supersedes")).collect();
         let mut positions: FxHashMap<&str, usize> = FxHashMap::default();
         let mut current: Vec<(usize, &'a Object)> = Vec::new();
         for (number, artifact) in all.enumerate() {
-            let first = text(artifact, "supersedes").and_then(|id| positions.get(id).copied());
-            let (id, position) = (text(artifact, "id"), first.unwrap_or(number));
+            let first = artifact.text("supersedes").and_then(|id| positions.get(id).copied());
+            let (id, position) = (artifact.text("id"), first.unwrap_or(number));
             positions.extend(id.map(|id| (id, position)));
             if id.is_none_or(|id| !superseded.contains(id)) {
                 current.push((position, artifact));
@@ -233,7 +232,7 @@ impl<'a> Task<'a> {
 
     /// Returns whether at least one of the current artifacts has an effect.
     pub fn has_effects(&self) -> bool {
-        self.current_artifacts().iter().any(|artifact| artifact.get("effect").is_some_and(|effect| !effect.is_null()))
+        self.current_artifacts().iter().any(|artifact| artifact.given("effect").is_some())
     }
 
     /// Returns the id of the aggregate that the task is about.

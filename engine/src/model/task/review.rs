@@ -30,7 +30,7 @@ const ESCALATE: &str = "escalate";
 impl<'a> Review<'a> {
     pub fn of(metadata: Option<&'a Value>) -> Review<'a> {
         let settings = metadata.and_then(|metadata| metadata.get("review")).and_then(Value::as_object);
-        let part = |name: &str| settings?.get(name).filter(|value| !value.is_null());
+        let part = |name: &str| settings?.given(name);
         Review {
             allowed: part("allowed_decisions").and_then(Value::as_array),
             schema: part("arguments_schema"),
@@ -63,9 +63,9 @@ impl<'a> Review<'a> {
         self.required_role.and_then(Value::as_str).and_then(Role::parse)
     }
 
-    /// Returns the escalation steps that apply while the task is overdue.
+    /// Returns the escalation steps that apply while the task is overdue. Invalid settings have no steps.
     pub fn escalation(&self) -> Vec<EscalationStep> {
-        escalation::steps(self.escalate)
+        self.escalate.and_then(|steps| escalation::read(steps).ok()).unwrap_or_default()
     }
 
     /// Compiles the schema for edited output. Returns `None` if the review has no schema.
@@ -76,7 +76,7 @@ impl<'a> Review<'a> {
 
 /// Returns whether metadata contains review settings.
 pub fn is_in(metadata: &Object) -> bool {
-    metadata.get("review").is_some_and(|review| !review.is_null())
+    metadata.given("review").is_some()
 }
 
 /// Returns the violations in the review settings of a new task's metadata.
@@ -88,10 +88,9 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
         violations.add(AT, format!("expected an object, found {}", review.type_name()));
         return violations.into_vec();
     };
-    let given = |name: &str| settings.get(name).filter(|value| !value.is_null());
     // Without this check, a misspelled setting would be ignored, and the intended restriction would not apply.
     hint::add_unknown(settings, &SETTINGS, AT, &mut violations);
-    if let Some(allowed) = given("allowed_decisions") {
+    if let Some(allowed) = settings.given("allowed_decisions") {
         let is_decision = |name: &Value| name.as_str().and_then(Action::parse).is_some_and(Action::is_decision);
         if !allowed.as_array().is_some_and(|names| names.iter().all(is_decision)) {
             let message = "expected an array whose items are `approve`, `edit`, `reject`, `defer`, `ask`, \
@@ -99,16 +98,16 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
             violations.add(format!("{AT}/allowed_decisions"), message);
         }
     }
-    if let Some(role) = given("required_role") {
+    if let Some(role) = settings.given("required_role") {
         let may_decide = |role: Role| role >= Role::Editor;
         if !role.as_str().and_then(Role::parse).is_some_and(may_decide) {
             violations.add(format!("{AT}/required_role"), "expected editor or owner");
         }
     }
-    if let Some(Err(refused)) = given("arguments_schema").map(compile) {
+    if let Some(Err(refused)) = settings.given("arguments_schema").map(compile) {
         violations.add(format!("{AT}/arguments_schema{}", refused.pointer), refused.message);
     }
-    for refused in given(ESCALATE).map(escalation::check).unwrap_or_default() {
+    for refused in settings.given(ESCALATE).and_then(|steps| escalation::read(steps).err()).into_iter().flatten() {
         violations.add(format!("{AT}/{ESCALATE}{}", refused.pointer), refused.message);
     }
     violations.into_vec()

@@ -7,7 +7,7 @@ mod fields;
 pub mod numbers;
 mod scan;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::json;
@@ -35,12 +35,11 @@ pub fn with_numbers_of(object: Object, text: &str) -> Object {
 
 /// Serializes an object with the written forms of its numbers.
 pub(super) fn serialize<S: Serializer>(object: &Object, numbers: &Numbers, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(object.len()))?;
     let mut numbers = NumberPlaces::new(Some(numbers));
-    for (place, (name, value)) in object.iter().enumerate() {
-        map.serialize_entry(&**name, &SpelledValue { value, number: numbers.next(place) })?;
-    }
-    map.end()
+    let fields = object.iter().enumerate();
+    serializer.collect_map(
+        fields.map(|(place, (name, value))| (&**name, SpelledValue { value, number: numbers.next(place) })),
+    )
 }
 
 /// A value that is serialized with the written forms of its numbers.

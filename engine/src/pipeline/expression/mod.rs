@@ -6,5 +6,6 @@ pub mod expr;
 pub mod filter;
 pub mod input_value;
 pub mod projection;
+mod quantifier;
 pub mod read_fields;
 pub mod window;

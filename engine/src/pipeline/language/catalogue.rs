@@ -3,6 +3,7 @@
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::parse;
+use crate::model::closed_set::closed_set;
 use crate::pipeline::expression::{accumulator, expr, filter, window};
 use crate::pipeline::value::documentation::NameDocumentation;
 
@@ -19,16 +20,7 @@ pub enum NameKind {
     Variable,
 }
 
-impl NameKind {
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the kind with this name.
-    pub fn parse(name: &str) -> Option<NameKind> {
-        name.parse().ok()
-    }
-}
+closed_set!(NameKind);
 
 /// A name of the pipeline language, with its kind and its documentation.
 #[derive(Debug, Clone, Copy)]

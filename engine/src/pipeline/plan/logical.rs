@@ -24,7 +24,7 @@ pub struct LogicalPlan {
 }
 
 /// A source of rows, with the work that is pushed to the source.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum PlanSource {
     Documents(Documents),
     Events(Events),
@@ -32,7 +32,7 @@ pub enum PlanSource {
 }
 
 /// A source of events.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Events {
     /// The filters over events. A row must match all of these filters.
     pub filters: Vec<Filter>,
@@ -41,7 +41,7 @@ pub struct Events {
 }
 
 /// A source of states.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct States {
     /// The filters over the events that are folded. An event must match all of these filters.
     pub event_filters: Vec<Filter>,
@@ -60,6 +60,14 @@ pub struct PlanNode {
     /// The specification of the stage, for `explain`.
     pub text: Value,
     pub step: PlanStep,
+}
+
+impl PlanNode {
+    /// Creates a `$match` step.
+    pub fn of_match(index: usize, filter: Filter) -> PlanNode {
+        let text = Object::from_iter([("$match", filter.spec().clone())]).into();
+        PlanNode { index, text, step: PlanStep::Match(filter) }
+    }
 }
 
 /// The operation of a step.
@@ -261,8 +269,7 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
 fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
     let mut plan = over(lookup.pipeline, lookup.from, root)?;
     if let Some(filter) = lookup.restriction {
-        let text = Object::from_iter([("$match", filter.spec().clone())]).into();
-        plan.nodes.push(PlanNode { index, text, step: PlanStep::Match(filter) });
+        plan.nodes.push(PlanNode::of_match(index, filter));
     }
     Ok(GraphLookupStep { search: lookup.search, plan })
 }

@@ -66,16 +66,15 @@ pub fn lower(plan: LogicalPlan, lowering: &mut PlanLowering) -> Program {
 /// Returns the owner of the rows of a source. The pipeline owns the rows of events, because these rows are built for
 /// the query.
 fn source_owner(input: &RowSource, lowering: &PlanLowering) -> RowOwner {
-    let scan = match input {
-        RowSource::Scan(scan) => lowering.scans.get(*scan),
+    match input {
+        RowSource::Scan(scan) => match lowering.scans.get(*scan).map(|scan| &scan.read) {
+            Some(Read::Events(_)) => RowOwner::Pipeline,
+            Some(Read::States(_) | Read::Edges(_)) | None => RowOwner::Source,
+        },
         // Computed rows may share parts, so the expanded size of the rows may far exceed the memory that the rows
         // occupy.
-        RowSource::Computed(_) => return RowOwner::Pipeline,
-        RowSource::Literal(_) | RowSource::Given => None,
-    };
-    match scan.map(|scan| &scan.read) {
-        Some(Read::Events(_)) => RowOwner::Pipeline,
-        Some(Read::States(_) | Read::Edges(_)) | None => RowOwner::Source,
+        RowSource::Computed(_) => RowOwner::Pipeline,
+        RowSource::Literal(_) | RowSource::Given => RowOwner::Source,
     }
 }
 
@@ -138,40 +137,37 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
     for PlanNode { index, text, step } in nodes {
         let owner = steps.last().map_or(above, |step| step.owner);
         let mut about = Object::new();
-        let (name, operator, made): (&str, Box<dyn Operator>, RowOwner) = match step {
-            PlanStep::Match(filter) => ("match", Box::new(operator::MatchOperator { filter }), owner),
-            PlanStep::Project(projection) => {
-                ("project", Box::new(operator::ProjectOperator { projection }), RowOwner::Pipeline)
-            }
-            PlanStep::Group(group) => ("group", Box::new(operator::GroupOperator { group, owner }), RowOwner::Pipeline),
+        // These steps return rows of their input. All other steps build new rows.
+        let keeps_rows = matches!(
+            step,
+            PlanStep::Match(_) | PlanStep::Sort { .. } | PlanStep::Limit(_) | PlanStep::Skip(_) | PlanStep::Sample(_)
+        );
+        let (name, operator): (&str, Box<dyn Operator>) = match step {
+            PlanStep::Match(filter) => ("match", Box::new(operator::MatchOperator { filter })),
+            PlanStep::Project(projection) => ("project", Box::new(operator::ProjectOperator { projection })),
+            PlanStep::Group(group) => ("group", Box::new(operator::GroupOperator { group, owner })),
             PlanStep::Sort { keys, limit } => {
                 if let Some(limit) = limit {
                     about.push("keeps", i64::try_from(limit).unwrap_or(i64::MAX));
                 }
                 let name = if limit.is_some() { "top" } else { "sort" };
-                (name, Box::new(operator::SortOperator::new(keys, limit, owner)), owner)
+                (name, Box::new(operator::SortOperator::new(keys, limit, owner)))
             }
-            PlanStep::Limit(rows) => ("limit", Box::new(operator::LimitOperator { rows }), owner),
-            PlanStep::Skip(rows) => ("skip", Box::new(operator::SkipOperator { rows }), owner),
-            PlanStep::Count(name) => ("count", Box::new(operator::CountOperator { name }), RowOwner::Pipeline),
-            PlanStep::Unwind(unwind) => ("unwind", Box::new(operator::UnwindOperator { unwind }), RowOwner::Pipeline),
-            PlanStep::ReplaceRoot(new_root) => {
-                ("replace_root", Box::new(operator::ReplaceRootOperator { new_root }), RowOwner::Pipeline)
-            }
+            PlanStep::Limit(rows) => ("limit", Box::new(operator::LimitOperator { rows })),
+            PlanStep::Skip(rows) => ("skip", Box::new(operator::SkipOperator { rows })),
+            PlanStep::Count(name) => ("count", Box::new(operator::CountOperator { name })),
+            PlanStep::Unwind(unwind) => ("unwind", Box::new(operator::UnwindOperator { unwind })),
+            PlanStep::ReplaceRoot(new_root) => ("replace_root", Box::new(operator::ReplaceRootOperator { new_root })),
             PlanStep::Facet(facets) => {
                 let facets: Vec<(Arc<str>, Program)> =
                     facets.into_iter().map(|(name, nodes)| (name, over_input(nodes, owner, lowering))).collect();
                 let plans: Object =
                     facets.iter().map(|(name, program)| (name.clone(), program.describe(&lowering.scans))).collect();
                 about.push("plans", plans);
-                ("facet", Box::new(operator::FacetOperator { facets, owner }), RowOwner::Pipeline)
+                ("facet", Box::new(operator::FacetOperator { facets, owner }))
             }
-            PlanStep::Bucket(bucket) => {
-                ("bucket", Box::new(operator::BucketOperator { bucket, owner }), RowOwner::Pipeline)
-            }
-            PlanStep::BucketAuto(bucket) => {
-                ("bucket_auto", Box::new(operator::BucketAutoOperator { bucket, owner }), RowOwner::Pipeline)
-            }
+            PlanStep::Bucket(bucket) => ("bucket", Box::new(operator::BucketOperator { bucket, owner })),
+            PlanStep::BucketAuto(bucket) => ("bucket_auto", Box::new(operator::BucketAutoOperator { bucket, owner })),
             PlanStep::Lookup(lookup) => {
                 let logical::LookupStep { join, probe, variables, names, plan, target } = *lookup;
                 let program = lower(plan, lowering);
@@ -189,7 +185,6 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                 (
                     "lookup",
                     Box::new(operator::LookupOperator { join, probe, variables, program, is_computed_by_row, target }),
-                    RowOwner::Pipeline,
                 )
             }
             PlanStep::Follow(follow) => {
@@ -199,43 +194,37 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
                 let scan = lowering.scans.len() - 1;
                 let program = over_input(nodes, RowOwner::Source, lowering);
                 about.push("plan", program.describe(&lowering.scans));
-                ("follow", Box::new(operator::FollowOperator { scan, local, program, target }), RowOwner::Pipeline)
+                ("follow", Box::new(operator::FollowOperator { scan, local, program, target }))
             }
             PlanStep::Union(plan) => {
                 let program = lower(plan, lowering);
                 about.push("plan", program.describe(&lowering.scans));
-                ("union", Box::new(operator::UnionOperator { program }), RowOwner::Pipeline)
+                ("union", Box::new(operator::UnionOperator { program }))
             }
             PlanStep::Windows(windows) => {
-                let structures =
-                    windows.outputs.iter().map(|output| (output.name, Value::from(output.function.structure())));
-                about.push(
-                    "structures",
-                    structures
-                        .map(|(name, structure)| {
-                            Value::from(Object::from_iter([("function", Value::from(name)), ("structure", structure)]))
-                        })
-                        .collect::<Vec<_>>(),
-                );
-                ("windows", Box::new(WindowsOperator::new(windows, owner)), RowOwner::Pipeline)
+                let structures = windows.outputs.iter().map(|output| {
+                    let structure = Value::from(output.function.structure());
+                    Value::from(Object::from_iter([("function", Value::from(output.name)), ("structure", structure)]))
+                });
+                about.push("structures", structures.collect::<Vec<_>>());
+                ("windows", Box::new(WindowsOperator::new(windows, owner)))
             }
-            PlanStep::Densify(densify) => {
-                ("densify", Box::new(operator::DensifyOperator { densify: *densify, owner }), RowOwner::Pipeline)
-            }
+            PlanStep::Densify(densify) => ("densify", Box::new(operator::DensifyOperator { densify: *densify, owner })),
             PlanStep::GraphLookup(lookup) => {
                 let logical::GraphLookupStep { search, plan } = *lookup;
                 let program = lower(plan, lowering);
                 about.push("plan", program.describe(&lowering.scans));
-                ("graph_lookup", Box::new(operator::GraphLookupOperator { search, program }), RowOwner::Pipeline)
+                ("graph_lookup", Box::new(operator::GraphLookupOperator { search, program }))
             }
-            PlanStep::Sample(size) => ("sample", Box::new(operator::SampleOperator { size, owner }), owner),
-            PlanStep::Redact(expr) => ("redact", Box::new(operator::RedactOperator { expr }), RowOwner::Pipeline),
+            PlanStep::Sample(size) => ("sample", Box::new(operator::SampleOperator { size, owner })),
+            PlanStep::Redact(expr) => ("redact", Box::new(operator::RedactOperator { expr })),
         };
         let mut description = Object::from_iter([("operator", Value::from(name))]);
         description.push("stage", i64::try_from(index).unwrap_or(i64::MAX));
         description.push("from", text);
         about.into_iter().for_each(|(name, value)| description.push(name, value));
-        steps.push(StageOperator { index, description, operator, owner: made });
+        let owner = if keeps_rows { owner } else { RowOwner::Pipeline };
+        steps.push(StageOperator { index, description, operator, owner });
     }
     steps
 }

@@ -4,7 +4,7 @@
 //! that stage. Only the filters at the start of the pipeline are pushed to the source. Each filter is pushed
 //! separately, so that the source can show the rows after the filter.
 
-use super::logical::{Events, LogicalPlan, PlanNode, PlanSource, PlanStep, States};
+use super::logical::{Events, LogicalPlan, PlanNode, PlanSource, PlanStep};
 use super::lower::{PlanLowering, lower};
 use super::optimize::{optimize_inside, order_conjuncts, prune_fields};
 use super::options::Options;
@@ -31,11 +31,7 @@ pub fn preview(mut plan: LogicalPlan, options: &Options, shown: usize, lowering:
     let before = match &plan.source {
         PlanSource::States(states) if !states.event_filters.is_empty() => {
             let filters = states.event_filters.iter().cloned().enumerate();
-            let nodes = filters.map(|(index, filter)| PlanNode {
-                index,
-                text: filter.spec().clone(),
-                step: PlanStep::Match(filter),
-            });
+            let nodes = filters.map(|(index, filter)| PlanNode::of_match(index, filter));
             let mut plan = LogicalPlan { source: PlanSource::Events(Events::default()), nodes: nodes.collect() };
             order_conjuncts::apply(&mut plan.nodes);
             Some(part(plan, lowering))
@@ -55,12 +51,12 @@ fn part(mut plan: LogicalPlan, lowering: &mut PlanLowering) -> Preview {
     if let (PlanSource::States(states), Some(stage)) = (&plan.source, stage)
         && states.choice == scan::StateSource::Resident
     {
-        levels.push((stage, lower(LogicalPlan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
+        levels.push((stage, lower(LogicalPlan { source: plan.source.clone(), nodes: Vec::new() }, lowering)));
     }
     while levels.len() < MAX_LEVELS
         && let Some(index) = push(&mut plan)
     {
-        levels.push((index, lower(LogicalPlan { source: copy(&plan.source), nodes: Vec::new() }, lowering)));
+        levels.push((index, lower(LogicalPlan { source: plan.source.clone(), nodes: Vec::new() }, lowering)));
     }
     // The levels show the rows of the source. If the first remaining step builds new rows, the steps need only the
     // fields that this step reads.
@@ -103,23 +99,6 @@ fn bound_sorts(nodes: &mut [PlanNode], shown: usize) {
         if let (PlanStep::Sort { limit: limit @ None, .. }, PlanStep::Limit(rows)) = (&mut sort.step, &next.step) {
             *limit = Some((*rows).max(shown as u64));
         }
-    }
-}
-
-fn copy(source: &PlanSource) -> PlanSource {
-    match source {
-        PlanSource::Documents(documents) => PlanSource::Documents(documents.clone()),
-        PlanSource::Events(events) => {
-            PlanSource::Events(Events { filters: events.filters.clone(), limit: None, fields: None })
-        }
-        PlanSource::States(states) => PlanSource::States(States {
-            event_filters: states.event_filters.clone(),
-            fold: states.fold,
-            choice: states.choice,
-            filters: states.filters.clone(),
-            limit: None,
-            fields: None,
-        }),
     }
 }
 

@@ -233,17 +233,11 @@ impl Tap<'_> {
         let below = self.shared.watch.enter(self.number);
         let row = rows.next();
         self.shared.watch.enter(below);
-        match row {
-            None => {
-                *input = None;
-                None
-            }
-            Some(Err(error)) => {
-                *input = None;
-                Some(Err(error.at_stage(self.index)))
-            }
-            Some(Ok(row)) => Some(self.show(&row).map(|()| row).map_err(|error| error.at_stage(self.index))),
+        if !matches!(row, Some(Ok(_))) {
+            *input = None;
         }
+        let shown = row?.and_then(|row| self.show(&row).map(|()| row));
+        Some(shown.map_err(|error| error.at_stage(self.index)))
     }
 
     /// Counts a row. Keeps a copy of the row if the row is one of the rows to show.

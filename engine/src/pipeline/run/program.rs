@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::meter::{MeteredRows, OperatorMeter};
-use super::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext};
+use super::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext, ticked};
 use super::vectorized::{ColumnProgram, ProgramTail, RowProbe, RowSelection};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
@@ -88,24 +88,19 @@ impl Program {
         read: Option<&'a OperatorMeter>,
         meters: &'a [OperatorMeter],
     ) -> Result<Rows<'a>> {
-        if let Some(TailRows { rows, covered, is_streaming }) = self.tail_rows(run, read, meters)? {
-            let rows = match meters.get(covered - 1) {
-                Some(meter) if is_streaming => Box::new(MeteredRows {
-                    rows,
-                    index: self.steps[covered - 1].index,
-                    meter: Some(meter),
-                    query: run.query,
-                }),
-                _ => rows,
-            };
+        if let Some(TailRows { mut rows, covered, is_streaming }) = self.tail_rows(run, read, meters)? {
+            let meter = meters.get(covered - 1).filter(|_| is_streaming);
+            if meter.is_some() {
+                let index = self.steps[covered - 1].index;
+                rows = Box::new(MeteredRows { rows, index, meter, query: run.query });
+            }
             return self.metered(rows, covered, run, meters);
         }
-        let source = self.source_rows(run, read)?;
-        let source = match read {
-            Some(_) => Box::new(MeteredRows { rows: source, index: 0, meter: read, query: run.query }),
-            None => source,
-        };
-        self.metered(source, 0, run, meters)
+        let mut rows = self.source_rows(run, read)?;
+        if read.is_some() {
+            rows = Box::new(MeteredRows { rows, index: 0, meter: read, query: run.query });
+        }
+        self.metered(rows, 0, run, meters)
     }
 
     /// Runs the first steps over columns, and records the measurements in `read` and `meters`. Returns `None` if no
@@ -132,32 +127,26 @@ impl Program {
                 let row = (count > 0).then(|| Value::from(Object::from_iter([(name.clone(), count)])));
                 Box::new(row.into_iter().map(Ok))
             }
-            ProgramTail::Top(top) => match top.run(&selection, run.query, index)? {
-                Some((row_indices, selected)) => {
-                    (counts[0], counts[1]) = (selected, row_indices.len() as u64);
-                    Box::new(row_indices.into_iter().filter_map(move |row_index| columns.row(row_index)).map(Ok))
-                }
-                None => return Ok(None),
-            },
-            ProgramTail::Windows(windows) => match windows.run(&selection, run, index)? {
-                Some((rows, selected)) => {
-                    counts = [selected; 3];
-                    Box::new(MeteredRows { rows, index, meter: None, query: run.query })
-                }
-                None => return Ok(None),
-            },
-            ProgramTail::Group(group) => match group.run(&selection, run, index)? {
-                Some((rows, [selected, before])) => {
-                    counts = match vectorized.covers {
-                        1 => [selected, rows.len() as u64, 0],
-                        _ => [selected, before, rows.len() as u64],
-                    };
-                    Box::new(
-                        rows.into_iter().map(move |row| row.into_row(run.query).map_err(|error| error.at_stage(index))),
-                    )
-                }
-                None => return Ok(None),
-            },
+            ProgramTail::Top(top) => {
+                let Some((row_indices, selected)) = top.run(&selection, run.query, index)? else { return Ok(None) };
+                (counts[0], counts[1]) = (selected, row_indices.len() as u64);
+                Box::new(row_indices.into_iter().filter_map(move |row_index| columns.row(row_index)).map(Ok))
+            }
+            ProgramTail::Windows(windows) => {
+                let Some((rows, selected)) = windows.run(&selection, run, index)? else { return Ok(None) };
+                counts = [selected; 3];
+                Box::new(MeteredRows { rows, index, meter: None, query: run.query })
+            }
+            ProgramTail::Group(group) => {
+                let Some((rows, [selected, before])) = group.run(&selection, run, index)? else { return Ok(None) };
+                counts = match vectorized.covers {
+                    1 => [selected, rows.len() as u64, 0],
+                    _ => [selected, before, rows.len() as u64],
+                };
+                Box::new(
+                    rows.into_iter().map(move |row| row.into_row(run.query).map_err(|error| error.at_stage(index))),
+                )
+            }
         };
         let us = (run.query.elapsed_us)().saturating_sub(start);
         let is_streaming = matches!(vectorized.tail, ProgramTail::Windows(_));
@@ -168,9 +157,7 @@ impl Program {
         if is_streaming {
             meters.get(vectorized.covers - 1).into_iter().for_each(|meter| meter.took(us));
         }
-        if let Some(read) = read {
-            read.by_columns();
-        }
+        read.into_iter().for_each(OperatorMeter::by_columns);
         Ok(Some(TailRows { rows, covered: vectorized.covers, is_streaming }))
     }
 
@@ -197,10 +184,8 @@ impl Program {
     /// Returns a probe that finds source rows by their value at a path, or `None` if no column provides this value or
     /// the scan has a limit.
     pub fn probe<'a>(&'a self, path: &str, run: RunContext<'a>) -> Result<Option<RowProbe<'a>>> {
-        match self.selection(run)? {
-            Some((_, selection)) => RowProbe::new(selection, path),
-            None => Ok(None),
-        }
+        let Some((_, selection)) = self.selection(run)? else { return Ok(None) };
+        RowProbe::new(selection, path)
     }
 
     /// Returns the rows before the first step.
@@ -208,9 +193,7 @@ impl Program {
         if let Some((_, selection)) = self.selection(run)?
             && selection.is_useful()
         {
-            if let Some(read) = read {
-                read.by_columns();
-            }
+            read.into_iter().for_each(OperatorMeter::by_columns);
             return Ok(Box::new(selection.rows().map(move |row| {
                 run.query.tick()?;
                 row
@@ -225,10 +208,7 @@ impl Program {
             RowSource::Computed(expr) => Box::new(computed(expr, run)?.into_iter()),
             RowSource::Given => Box::new(std::iter::empty()),
         };
-        Ok(Box::new(rows.map(move |row| {
-            run.query.tick()?;
-            Ok(row)
-        })))
+        Ok(ticked(rows, run.query))
     }
 
     /// Applies the steps to `input`.

@@ -118,13 +118,20 @@ impl Drop for KeptRows<'_> {
     }
 }
 
+/// Returns the rows as a stream that counts each row as work of the query.
+pub fn ticked<'a>(rows: impl Iterator<Item = Value> + 'a, query: &'a Context<'a>) -> Rows<'a> {
+    Box::new(rows.map(move |row| {
+        query.tick()?;
+        Ok(row)
+    }))
+}
+
 /// Collects all rows and charges the query for the rows.
 pub fn collect(rows: Rows, owner: RowOwner, query: &Context) -> Result<Vec<Value>> {
-    let mut collected = Vec::new();
-    for row in rows {
+    let held = rows.map(|row| {
         let row = row?;
         owner.hold(&row, query)?;
-        collected.push(row);
-    }
-    Ok(collected)
+        Ok(row)
+    });
+    held.collect()
 }

@@ -76,13 +76,9 @@ pub fn is_of_stream(conjunct: &Filter) -> bool {
 /// Returns the strings that a test accepts, in sorted order. Returns `None` unless the test requires equality with a
 /// string or membership in a set of strings.
 fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        _ => None,
-    };
     let mut texts: Vec<Arc<str>> = match test {
-        Test::Compare(Comparison::Eq, value) => vec![text(value)?],
-        Test::In(members) => members.values().map(text).collect::<Option<_>>()?,
+        Test::Compare(Comparison::Eq, value) => vec![value.shared_str()?],
+        Test::In(members) => members.values().map(Value::shared_str).collect::<Option<_>>()?,
         _ => return None,
     };
     texts.sort();

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use super::context::Context;
+use super::conversion;
 use super::error::{Error, Result};
 use crate::model::date::parse_date;
 use crate::model::decimal::{Decimal, of_number};
@@ -109,25 +110,14 @@ fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
         Value::Object(object) => match typed(object, location)? {
             Some(typed) => Ok(typed),
             None => {
-                let field = |(name, field)| inside(field, &location.at(PathStep::Field(name)));
-                let read: Vec<Option<Value>> =
-                    object.iter().map(|(name, value)| field((name, value))).collect::<Result<_>>()?;
-                Ok(read.iter().any(Option::is_some).then(|| {
-                    let mut fields = Object::with_capacity(object.len());
-                    for ((name, value), read) in object.iter().zip(read) {
-                        fields.push(name.clone(), read.unwrap_or_else(|| value.clone()));
-                    }
-                    fields.into()
-                }))
+                let fields = object.iter();
+                let read = fields.map(|(name, field)| inside(field, &location.at(PathStep::Field(name))));
+                Ok(conversion::fields(object, read.collect::<Result<_>>()?))
             }
         },
         Value::Array(items) => {
             let item = |(index, item)| inside(item, &location.at(PathStep::Item(index)));
-            let read: Vec<Option<Value>> = items.iter().enumerate().map(item).collect::<Result<_>>()?;
-            Ok(read.iter().any(Option::is_some).then(|| {
-                let read = items.iter().zip(read).map(|(item, read)| read.unwrap_or_else(|| item.clone()));
-                read.collect::<Vec<_>>().into()
-            }))
+            Ok(conversion::items(items, items.iter().enumerate().map(item).collect::<Result<_>>()?))
         }
         Value::Null
         | Value::Bool(_)
@@ -154,10 +144,7 @@ fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> 
     let read = match name {
         "$date" => date(value).map(Value::Date),
         "$numberDouble" => text.and_then(double).map(Value::Double),
-        "$numberDecimal" => match text {
-            Some(text) => decimal(text, location)?,
-            None => None,
-        },
+        "$numberDecimal" => text.map(|text| decimal(text, location)).transpose()?.flatten(),
         "$numberInt" => text.and_then(|text| text.parse::<i32>().ok()).map(|number| Value::Int(number.into())),
         "$numberLong" => text.and_then(|text| text.parse().ok()).map(Value::Int),
         "$oid" => text

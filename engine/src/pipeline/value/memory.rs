@@ -76,16 +76,8 @@ impl KeptBytes {
 /// Rejects a value that is nested too deeply, or whose expanded size (see [`measure`]) exceeds the query's remaining
 /// memory.
 pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
-    match value {
-        Value::Array(_) | Value::Object(_) => Bytes { counted: 0, query }.add(value, MAX_DEPTH),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Double(_)
-        | Value::Decimal(_)
-        | Value::Date(_)
-        | Value::String(_) => Ok(()),
-    }
+    let has_levels = matches!(value, Value::Array(_) | Value::Object(_));
+    if has_levels { Bytes { counted: 0, query }.add(value, MAX_DEPTH) } else { Ok(()) }
 }
 
 /// Counts the work of hashing or comparing a value. For an array or object, returns the approximate number of visited

@@ -3,6 +3,7 @@
 
 pub mod arithmetic;
 pub mod context;
+pub mod conversion;
 pub mod documentation;
 pub mod error;
 pub mod extended_json;

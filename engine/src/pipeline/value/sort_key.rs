@@ -203,14 +203,8 @@ fn indexed<'r>(items: &'r [Value], name: &str, rest: &'r [Arc<str>]) -> Option<P
 
 /// Compares two rows by some of the keys. `a` and `b` contain one value for each of these keys.
 fn compare<'k>(keys: impl Iterator<Item = &'k SortPath>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
-    let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| key.direct(a.cmp(b)));
+    let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| direct(a.cmp(b), key.descending));
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-}
-
-impl SortPath {
-    fn direct(&self, order: Ordering) -> Ordering {
-        direct(order, self.descending)
-    }
 }
 
 /// Follows names through objects. Stops at an array.

@@ -221,11 +221,7 @@ fn around<'a>(
     direction: Direction,
     past: Option<PastEdges<'a>>,
 ) -> impl Iterator<Item = (&'a Arc<Edge>, &'a AggregateId)> {
-    let (out, into) = match direction {
-        Direction::Out => (true, false),
-        Direction::In => (false, true),
-        Direction::Both => (true, true),
-    };
+    let (out, into) = (direction != Direction::In, direction != Direction::Out);
     let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|(moment, _)| moment.has_opened(edge));
     let all = std::iter::once(&edges.open).chain(past.into_iter().flat_map(|(_, closed)| closed));
     let outgoing = all.clone().filter_map(|edges| edges.outgoing.get(id)).flatten().filter(was_open);

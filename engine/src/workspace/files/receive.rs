@@ -7,10 +7,10 @@ use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use tokio::task::JoinHandle;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::state::State;
+use crate::state::background::Background;
 use crate::state::storage::Storage;
 use crate::store::blobs::BlobKind;
 use crate::store::workspace::uploads::{MAX_BYTES, Reservation, Upload};
@@ -36,7 +36,7 @@ pub struct RunningUpload {
     /// Whether the upload has begun to write bytes but is not complete: bytes are missing, or another server has canceled
     /// the upload. The storage may already contain some of the bytes, but no file refers to them.
     is_partial: bool,
-    _renewal: Option<Renewal>,
+    _renewal: Option<Background>,
 }
 
 /// The result of receiving the bytes.
@@ -86,7 +86,7 @@ impl RunningUpload {
         if let Some(announced) = announced {
             self.reserve(announced).await?;
         }
-        self._renewal = Renewal::start(&self.state.record.id, &self.db, &self.upload);
+        self._renewal = keep_renewing(&self.state.record.id, &self.db, &self.upload);
         let key = Storage::key(&self.state.record.id, &self.upload.id);
         self.is_partial = true;
         let mut writer = self.state.storage.blobs().write(&key, kind).await?;
@@ -189,37 +189,27 @@ fn exceeded(quota: u64) -> Error {
     Error::invalid_with_code(ErrorCode::StorageQuotaExceeded, message)
 }
 
-/// A task that renews the lease of an upload until this value is dropped.
-struct Renewal(JoinHandle<()>);
-
-impl Renewal {
-    /// Starts to renew the lease of an upload. Returns `None` if the lease is too short to be renewed.
-    fn start(workspace: &Arc<str>, db: &Database, upload: &Upload) -> Option<Renewal> {
-        let every = upload.lease / 4;
-        if every.is_zero() {
-            return None;
-        }
-        let (workspace, db, upload) = (workspace.clone(), db.clone(), upload.clone());
-        Some(Renewal(tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(every).await;
-                match db.renew_upload(&upload).await {
-                    Ok(true) => {}
-                    Ok(false) => return,
-                    Err(error) => {
-                        let upload = &upload.id;
-                        tracing::warn!(%error, %workspace, %upload, "failed to renew the lease of an upload");
-                    }
+/// Starts a task that renews the lease of an upload until the returned handle is dropped. Returns `None` if the lease
+/// is too short to be renewed.
+fn keep_renewing(workspace: &Arc<str>, db: &Database, upload: &Upload) -> Option<Background> {
+    let every = upload.lease / 4;
+    if every.is_zero() {
+        return None;
+    }
+    let (workspace, db, upload) = (workspace.clone(), db.clone(), upload.clone());
+    Some(Background::spawn(async move {
+        loop {
+            tokio::time::sleep(every).await;
+            match db.renew_upload(&upload).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    let upload = &upload.id;
+                    tracing::warn!(%error, %workspace, %upload, "failed to renew the lease of an upload");
                 }
             }
-        })))
-    }
-}
-
-impl Drop for Renewal {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+        }
+    }))
 }
 
 #[cfg(test)]

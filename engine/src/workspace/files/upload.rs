@@ -8,6 +8,7 @@ use futures_util::{StreamExt, stream};
 use super::bytes::{PreviousUpload, is_live};
 use super::receive::{Incoming, ReceivedBytes, RunningUpload};
 use crate::access::grant::Grant;
+use crate::append::checks::other_project;
 use crate::append::earlier_writes::earlier_append;
 use crate::append::request::{AppendOutcome, Decide};
 use crate::append::staging::object_of;
@@ -110,11 +111,8 @@ impl CallContext {
                 return Err(Error::conflict(ErrorCode::AggregateTypeMismatch, message));
             }
             let own_project = found.project_id.as_deref().map(str::to_owned);
-            if place.project.is_some() && place.project != own_project {
-                return Err(Error::conflict(
-                    ErrorCode::ProjectMismatch,
-                    "the aggregate does not belong to the given project",
-                ));
+            if let Some(project) = place.project.as_deref().filter(|project| Some(*project) != own_project.as_deref()) {
+                return Err(other_project(project));
             }
             place.project = own_project;
         }

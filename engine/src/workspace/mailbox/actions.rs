@@ -29,11 +29,6 @@ pub struct ActedTask {
 }
 
 impl Writer {
-    /// Returns the current time, in milliseconds since the epoch. All deadlines of tasks use this clock.
-    pub fn now_ms(&self) -> i64 {
-        self.context.state().clock.now_ms()
-    }
-
     /// Performs an action on a task. Returns the changed task and the events that an approval has appended.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: StreamExpectation) -> Result<ActedTask> {
         if let TaskCommand::Assign { assignee, .. } = &command {
@@ -74,14 +69,12 @@ impl Operation {
             Ok(done) => done,
             Err(error) => return Err(with_difference(state, error).await),
         };
-        let handed_over = match &**command {
-            TaskCommand::Assign { assignee, .. } => self.settle_assignee(assignee.as_ref()).await?,
-            TaskCommand::Retry { .. } => {
-                let assignee = state.folded.get(id).and_then(|task| Task::new(&task).assignee());
-                self.settle_assignee(assignee.as_ref()).await?
-            }
-            _ => false,
+        let assignee = match &**command {
+            TaskCommand::Assign { assignee, .. } => assignee.clone(),
+            TaskCommand::Retry { .. } => state.folded.get(id).and_then(|task| Task::new(&task).assignee()),
+            _ => None,
         };
+        let handed_over = self.settle_assignee(assignee.as_ref()).await?;
         let task = if handed_over { state.folded.get(id) } else { self.state_after(&done, id) };
         Ok(ActedTask { task: find(task, id)?, appended: effects(state, &done) })
     }

@@ -7,7 +7,6 @@ use crate::model::task::Task;
 use crate::model::task::content::TaskSender;
 use crate::model::task::view::TaskView;
 use crate::workspace::call_context::CallContext;
-use crate::workspace::rights::{AgentWriter, Reader, Writer};
 
 /// A filter for the actions on tasks. The filter keeps the actions that the caller of a request may take.
 #[derive(Debug, Clone)]
@@ -27,7 +26,7 @@ impl Decider {
 }
 
 impl CallContext {
-    pub(super) fn decider(&self) -> Decider {
+    pub(in crate::workspace) fn decider(&self) -> Decider {
         let caller = self.caller();
         let holds = |scope: Scope| caller.holds(scope) && caller.unpaid(&[scope]).is_empty();
         let may_write = holds(Scope::ApiWrite) || holds(Scope::McpWrite);
@@ -35,16 +34,3 @@ impl CallContext {
         Decider { sender: (may_write && is_person).then(|| self.sender()) }
     }
 }
-
-/// Defines the method `decider` of the given handles.
-macro_rules! decides {
-    ($($handle:ident),+) => {
-        $(impl $handle {
-            /// Returns the [`Decider`] for the caller of this handle.
-            pub fn decider(&self) -> Decider {
-                self.context.decider()
-            }
-        })+
-    };
-}
-decides!(Reader, Writer, AgentWriter);

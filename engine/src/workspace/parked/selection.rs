@@ -63,15 +63,12 @@ impl CallContext {
             count = steps.len();
             steps.truncate(most);
         } else {
-            let plugin = match which {
-                StepChoice::Plugin(plugin) => plugin.as_deref(),
-                StepChoice::Cause(cause) => Some(&*cause.plugin),
-                StepChoice::Ids(_) => None,
+            let (plugin, cause) = match which {
+                StepChoice::Plugin(plugin) => (plugin.as_deref(), None),
+                StepChoice::Cause(cause) => (Some(&*cause.plugin), Some(cause)),
+                StepChoice::Ids(_) => (None, None),
             };
-            let admits = |parked: &ParkedStep| match which {
-                StepChoice::Cause(cause) => *cause == FailureCause::of(parked),
-                StepChoice::Plugin(_) | StepChoice::Ids(_) => true,
-            };
+            let admits = |parked: &ParkedStep| cause.is_none_or(|cause| *cause == FailureCause::of(parked));
             let mut scan = self.scan_parked(plugin, after.as_ref().map_or(1, |after| after.position));
             while let Some(part) = scan.next().await? {
                 for parked in part.into_iter().filter(|parked| is_after(parked) && admits(parked)) {

@@ -1,4 +1,4 @@
-//! The knowledge graph around an aggregate as it is now.
+//! The knowledge graph around an aggregate.
 
 use std::sync::Arc;
 
@@ -10,25 +10,42 @@ use super::reader::QueryReader;
 use crate::error::{Error, Result};
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighborhood, Traversal};
+use crate::resident::graph::{Kinds, Neighborhood, Traversal};
 use crate::workspace::graph::{GraphMoment, GraphNeighborhood, GraphNode};
 use crate::workspace::rights::Reader;
 
+/// The maximum number of edges between a returned node and the requested node.
+const MAX_DEPTH: u32 = 3;
+/// The maximum number of nodes returned.
+const MAX_NODES: usize = 1_000;
 /// The maximum number of closed edges returned.
 const MAX_CLOSED: usize = 1_000;
 
 impl Reader {
-    /// Returns the neighborhood of an aggregate. With `closed`, also returns closed edges that start at the aggregate
-    /// and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all kinds. With
-    /// `then`, returns the neighborhood at an earlier moment, without edges that were closed before.
-    pub(in crate::workspace) async fn neighborhood(
+    /// Returns the nodes around an aggregate and the edges between them. `kinds` restricts the kinds of edges; an empty
+    /// list allows all. With `closed`, also returns outgoing edges of the aggregate that have been closed, unless
+    /// `direction` selects only incoming edges. With `then`, returns the graph of an earlier moment.
+    pub async fn graph(
         &self,
         id: &str,
-        walk: Traversal,
-        closed: Option<Vec<Arc<str>>>,
+        depth: u32,
+        kinds: Vec<Arc<str>>,
+        direction: Direction,
+        closed: bool,
         then: Option<GraphMoment>,
     ) -> Result<GraphNeighborhood> {
-        let id = id.to_owned();
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(Error::invalid(format!("`depth` is {depth}; expected 1 to {MAX_DEPTH}")));
+        }
+        self.context.refresh_graph().await?;
+        let walk = Traversal { kinds: Kinds::from_iter(kinds.iter().cloned()), direction, depth, most: MAX_NODES };
+        if let Some(GraphMoment::Position(position)) = then {
+            self.context.check_position(position).await?;
+        }
+        if closed && then.is_some() {
+            return Err(Error::invalid("`closed` cannot be combined with `at` or `position`"));
+        }
+        let (id, closed) = (id.to_owned(), closed.then_some(kinds));
         self.read_offloaded(move |reader| match then {
             Some(then) => past_graph::neighborhood(reader, &id, &walk, then),
             None => neighborhood(reader, &id, &walk, closed),
@@ -37,6 +54,9 @@ impl Reader {
     }
 }
 
+/// Returns the neighborhood of an aggregate as it is now. With `closed`, also returns closed edges that start at the
+/// aggregate and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all
+/// kinds.
 fn neighborhood(
     reader: &QueryReader<'_>,
     id: &str,

@@ -132,22 +132,14 @@ impl<'c> Counter<'c> {
     }
 
     fn by_recorded(&mut self) -> Result<Histogram> {
-        let head = self.reader.position;
-        let now = self.reader.context.now_ms;
-        let from = match (self.counting.from, head) {
-            (Some(from), _) => from,
-            (None, 0) => self.counting.to.unwrap_or(now),
-            (None, _) => self.recorded(1)?,
-        };
-        let to = match (self.counting.to, head) {
-            (Some(to), _) => to,
-            (None, 0) => from,
-            (None, _) => self.recorded(head)?,
-        };
-        let mut found = Histogram::new(from, to, self.counting.buckets);
+        let (HistogramQuery { from, to, buckets, .. }, head) = (self.counting, self.reader.position);
         if head == 0 {
-            return Ok(found);
+            let from = from.or(*to).unwrap_or(self.reader.context.now_ms);
+            return Ok(Histogram::new(from, to.unwrap_or(from), *buckets));
         }
+        let from = from.map_or_else(|| self.recorded(1), Ok)?;
+        let to = to.map_or_else(|| self.recorded(head), Ok)?;
+        let mut found = Histogram::new(from, to, *buckets);
         // The position of the first event of each bucket, and of the first event after the last bucket.
         let mut begins = Vec::with_capacity(found.counts.len() + 1);
         let mut first = 1;

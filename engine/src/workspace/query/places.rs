@@ -95,18 +95,14 @@ impl EventPlaces {
                 if after >= end {
                     return Ok(None);
                 }
-                let mut listed = reader.handle.block_on(reader.state.db.event_refs_after(*after, MIN_LISTED))?;
+                let listed = reader.handle.block_on(reader.state.db.event_refs_after(*after, MIN_LISTED))?;
                 *after = listed.last().map_or(*end, |last| last.position);
                 reader.context.tick_many(listed.len())?;
-                let mut failed = None;
-                listed.retain(|event_ref| {
-                    let is_read = is_read(reader, streams, event_ref).unwrap_or_else(|error| {
-                        failed.get_or_insert(error);
-                        false
-                    });
-                    selection.may_take(event_ref) && is_read
-                });
-                failed.map_or(Ok(Some(listed)), Err)
+                let taken = |event_ref: EventRef| {
+                    let is_read = is_read(reader, streams, &event_ref);
+                    is_read.map(|is_read| (is_read && selection.may_take(&event_ref)).then_some(event_ref)).transpose()
+                };
+                listed.into_iter().filter_map(taken).collect::<Result<_>>().map(Some)
             }
             EventPlaces::Stream { id, versions } => {
                 if versions.is_empty() {

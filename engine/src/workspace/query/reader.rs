@@ -40,10 +40,7 @@ impl QueryReader<'_> {
     /// Returns an aggregate as of the query's moment. Folds the aggregate from the log if it has changed since that
     /// moment. The enrichment facts are always the current facts.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
-        match self.state(id) {
-            Some(now) => self.state_at(now),
-            None => Ok(None),
-        }
+        self.state(id).map_or(Ok(None), |now| self.state_at(now))
     }
 
     /// Returns the state as of the query's moment, like [`QueryReader::state_then`], given the aggregate's current

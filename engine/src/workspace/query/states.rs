@@ -252,15 +252,13 @@ impl StateReader<'_> {
         let mut states: IndexMap<AggregateId, StreamFold> = IndexMap::new();
         let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
         let mut held = FoldCharge::new(reader);
-        for event in Pages::new(reader, streams, self.event_selection(), usize::MAX) {
+        // Pages end at the position of the selection, but may contain later versions and times.
+        let selection = self.event_selection();
+        let (version, at) = (selection.version, selection.at);
+        for event in Pages::new(reader, streams, selection, usize::MAX) {
             reader.context.tick()?;
-            let in_time = match scan.as_of {
-                AsOf::Now => true,
-                AsOf::At(ms) => event.occurred_at <= ms,
-                AsOf::Version(version) => u64::try_from(version).is_ok_and(|version| event.version <= version),
-                AsOf::Position(position) => u64::try_from(position).is_ok_and(|position| event.position <= position),
-            };
-            if !in_time || !self.is_chosen(&event)? {
+            let is_later = version.is_some_and(|version| event.version > version);
+            if is_later || at.is_some_and(|at| event.occurred_at > at) || !self.is_chosen(&event)? {
                 continue;
             }
             let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };

@@ -1,7 +1,7 @@
 //! `create_article`: creates an article as a draft.
 
 use foldwork_engine::model::article::ArticleView;
-use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::articles::{ArticleChange, NewArticle};
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
@@ -44,8 +44,8 @@ pub(super) async fn create_article(writer: Writer, arguments: Arguments, _call: 
     let user_id = writer.caller().user_id();
     let request = arguments.idempotency_key.as_deref().map(|key| request_id(user_id, key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
-    let (article, repeated) =
-        writer.create_article(NewArticle { project: project_id, title, body, slug, tags, request }).await?;
+    let change = ArticleChange { title: None, body, slug, tags };
+    let (article, repeated) = writer.create_article(NewArticle { project: project_id, title, change, request }).await?;
     Ok(Output { article: ShownArticle::from(ArticleView::from(&*article)), repeated })
 }
 

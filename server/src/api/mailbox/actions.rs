@@ -4,7 +4,7 @@ use foldwork_engine::workspace::mailbox::TaskCommand;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
 
-use super::command::{Acting, expected_version};
+use super::command::expected_version;
 use crate::api::section::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::ApiResult;

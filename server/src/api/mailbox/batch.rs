@@ -54,7 +54,7 @@ impl Api {
         let tasks = outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok());
         let appended = |task: &ActedTask| task.appended.iter().map(EffectView::size_bytes).sum::<usize>();
         let bytes = tasks.map(|acted| acted.task.size_bytes() + appended(acted)).sum();
-        Ok(JsonResponse::large(&ActedBody::new(outcomes, &access.0.decider()), bytes))
+        Ok(JsonResponse::large(bytes, || ActedBody::new(outcomes, &access.0.decider())))
     }
 }
 

@@ -29,45 +29,70 @@ const MAX_SECONDS: i64 = 100_000_000_000;
 /// The field with the expected version of a task. Requests about many tasks do not have this field.
 const EXPECTED_VERSION: &str = "expected_version";
 
-/// A request for an action of a person.
-pub trait Acting {
-    /// Returns the command. `now_ms` is the current time, from which the end of a deferral is computed.
-    fn command(&self, now_ms: i64) -> Result<TaskCommand, Error>;
+/// Declares the commands of persons: for each action, the request and the conversion of the request into a command.
+macro_rules! commands {
+    ($($action:ident: $request:ident = $convert:expr;)+) => {
+        /// The fields of the requests for the actions.
+        const FIELDS: &[&[&str]] = &[$($request::NAMES),+];
+
+        $(impl $request {
+            /// Returns the command. `now_ms` is the current time, from which the end of a deferral is computed.
+            pub fn command(&self, now_ms: i64) -> Result<TaskCommand, Error> {
+                let convert: fn(&$request, i64) -> Result<TaskCommand, Error> = $convert;
+                convert(self, now_ms)
+            }
+        })+
+
+        /// Returns the command for an action on many tasks. `fields` are the fields of the request: the fields of the
+        /// action without `expected_version`, because the request does not concern a single task.
+        pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
+            match action {
+                $(Action::$action => of_many::<$request>(fields)?.command(now_ms),)+
+                Action::Read => of_many::<MarkTask>(fields).map(|_| TaskCommand::Read),
+                Action::Unread => of_many::<MarkTask>(fields).map(|_| TaskCommand::Unread),
+            }
+        }
+    };
 }
 
-/// Returns the command for an action on many tasks. `fields` are the fields of the request: the fields of the action
-/// without `expected_version`, because the request does not concern a single task.
-pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
-    match action {
-        Action::Approve => of_many::<ApproveTask>(fields)?.command(now_ms),
-        Action::Edit => of_many::<EditTask>(fields)?.command(now_ms),
-        Action::Reject => of_many::<RejectTask>(fields)?.command(now_ms),
-        Action::Defer => of_many::<DeferTask>(fields)?.command(now_ms),
-        Action::Ask => of_many::<AskTask>(fields)?.command(now_ms),
-        Action::RequestChanges => of_many::<RequestChanges>(fields)?.command(now_ms),
-        Action::Answer => of_many::<AnswerTask>(fields)?.command(now_ms),
-        Action::Assign => of_many::<AssignTask>(fields)?.command(now_ms),
-        Action::Retry => of_many::<RetryTask>(fields)?.command(now_ms),
-        Action::Read => of_many::<MarkTask>(fields).map(|_| TaskCommand::Read),
-        Action::Unread => of_many::<MarkTask>(fields).map(|_| TaskCommand::Unread),
-    }
+commands! {
+    Approve: ApproveTask = |sent, _| {
+        let accepted = accepted(&sent.accept_stale, &sent.accept_superseded)?;
+        Ok(TaskCommand::Approve { comment: sent.comment.text()?, accepted })
+    };
+    Edit: EditTask = |sent, _| {
+        let accepted = accepted(&sent.accept_stale, &sent.accept_superseded)?;
+        Ok(TaskCommand::Edit { edit: edit(sent)?, comment: sent.comment.text()?, accepted })
+    };
+    Reject: RejectTask = |sent, _| {
+        Ok(TaskCommand::Reject { reason: first_text(&[&sent.reason, &sent.message, &sent.comment])? })
+    };
+    Defer: DeferTask = |sent, now_ms| {
+        only_one(&[sent.until.given(), sent.for_seconds.given()])?;
+        TaskCommand::defer(end(sent, now_ms)?, sent.reason.text()?)
+    };
+    Ask: AskTask = |sent, _| {
+        let texts = [&sent.message, &sent.question, &sent.text];
+        Ok(TaskCommand::Ask { message: required_message(&sent.parts, &sent.in_reply_to, &texts)? })
+    };
+    RequestChanges: RequestChanges = |sent, _| {
+        let texts = [&sent.message, &sent.text];
+        Ok(TaskCommand::RequestChanges { message: required_message(&sent.parts, &sent.in_reply_to, &texts)? })
+    };
+    Answer: AnswerTask = |sent, _| {
+        let texts = [&sent.message, &sent.answer, &sent.text];
+        Ok(TaskCommand::Answer { message: required_message(&sent.parts, &sent.in_reply_to, &texts)? })
+    };
+    Assign: AssignTask = |sent, _| {
+        Ok(TaskCommand::Assign { assignee: new_assignee(sent)?, due_at: sent.due_at.time()? })
+    };
+    Retry: RetryTask = |sent, _| Ok(TaskCommand::Retry { comment: sent.comment.text()? });
 }
 
 /// Fails if a request for an action on many tasks has a field that no action has.
 pub fn check_fields(fields: &Object) -> Result<(), Error> {
-    let actions = [
-        ApproveTask::NAMES,
-        EditTask::NAMES,
-        RejectTask::NAMES,
-        DeferTask::NAMES,
-        AskTask::NAMES,
-        RequestChanges::NAMES,
-        AnswerTask::NAMES,
-        AssignTask::NAMES,
-        RetryTask::NAMES,
-    ];
     let mut known = ActOnTasks::NAMES.to_vec();
-    for name in actions.concat() {
+    for name in FIELDS.concat() {
         if name != EXPECTED_VERSION && !known.contains(&name) {
             known.push(name);
         }
@@ -80,20 +105,6 @@ fn of_many<T: FromFields>(fields: &Object) -> Result<T, Error> {
     let allowed: Vec<&str> = ActOnTasks::NAMES.iter().chain(own).copied().collect();
     names::only(fields, &allowed)?;
     Ok(T::from_fields(fields))
-}
-
-impl Acting for ApproveTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let accepted = accepted(&self.accept_stale, &self.accept_superseded)?;
-        Ok(TaskCommand::Approve { comment: self.comment.text()?, accepted })
-    }
-}
-
-impl Acting for EditTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let accepted = accepted(&self.accept_stale, &self.accept_superseded)?;
-        Ok(TaskCommand::Edit { edit: edit(self)?, comment: self.comment.text()?, accepted })
-    }
 }
 
 fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>>) -> Result<ApprovalOverrides, Error> {
@@ -127,19 +138,6 @@ fn edit(sent: &EditTask) -> Result<Edit, Error> {
     Ok(Edit::Artifacts(drafts))
 }
 
-impl Acting for RejectTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Reject { reason: first_text(&[&self.reason, &self.message, &self.comment])? })
-    }
-}
-
-impl Acting for DeferTask {
-    fn command(&self, now_ms: i64) -> Result<TaskCommand, Error> {
-        only_one(&[self.until.given(), self.for_seconds.given()])?;
-        TaskCommand::defer(end(self, now_ms)?, self.reason.text()?)
-    }
-}
-
 fn end(sent: &DeferTask, now_ms: i64) -> Result<Option<i64>, Error> {
     if let Some(until) = sent.until.time()? {
         let is_future = until > now_ms;
@@ -149,39 +147,6 @@ fn end(sent: &DeferTask, now_ms: i64) -> Result<Option<i64>, Error> {
         None => Ok(None),
         Some(seconds @ 1..=MAX_SECONDS) => Ok(Some(now_ms.saturating_add(seconds * 1_000))),
         Some(_) => Err(sent.for_seconds.invalid(format!("expected 1 to {MAX_SECONDS}"))),
-    }
-}
-
-impl Acting for AskTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let texts = [&self.message, &self.question, &self.text];
-        Ok(TaskCommand::Ask { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
-    }
-}
-
-impl Acting for RequestChanges {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let texts = [&self.message, &self.text];
-        Ok(TaskCommand::RequestChanges { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
-    }
-}
-
-impl Acting for AnswerTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        let texts = [&self.message, &self.answer, &self.text];
-        Ok(TaskCommand::Answer { message: required_message(&self.parts, &self.in_reply_to, &texts)? })
-    }
-}
-
-impl Acting for RetryTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Retry { comment: self.comment.text()? })
-    }
-}
-
-impl Acting for AssignTask {
-    fn command(&self, _: i64) -> Result<TaskCommand, Error> {
-        Ok(TaskCommand::Assign { assignee: new_assignee(self)?, due_at: self.due_at.time()? })
     }
 }
 

@@ -14,7 +14,6 @@ use crate::api::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
-use crate::http::offloading::offload;
 use crate::http::routes::API;
 use crate::wire::body::{Body, JsonResponse};
 use crate::wire::closed_sets::{AssigneesOrNone, OneOf, Sources, WaitedFor};
@@ -80,8 +79,7 @@ impl Api {
         let page = access.0.list_tasks(&filter, before, limit).await?;
         let bytes = page.items.iter().map(|task| Task::new(task).listed_bytes()).sum();
         let decider = access.0.decider();
-        let page = offload(bytes, || PageBody::new(page, LIST, |task| TaskBody::from(decider.view(&task))));
-        Ok(JsonResponse::large(&page, bytes))
+        Ok(JsonResponse::large(bytes, || PageBody::new(page, LIST, |task| TaskBody::from(decider.view(&task)))))
     }
 
     /// Creates a task.
@@ -130,8 +128,8 @@ impl Api {
         let whole = access.0.whole_task(&task, timeline.0).await?;
         let timeline = whole.timeline.iter().map(|entry| entry.detail.size_bytes()).sum::<usize>();
         let bytes = task.size_bytes() + timeline + approval.size_bytes();
-        let body = offload(bytes, || WholeTaskBody::from((whole, approval)));
-        Ok(TaskResponse::Found(JsonResponse::large(&body, bytes), tag))
+        let body = JsonResponse::large(bytes, || WholeTaskBody::from((whole, approval)));
+        Ok(TaskResponse::Found(body, tag))
     }
 }
 

@@ -26,16 +26,10 @@ shown! {
     /// size limit of the response.
     state: Option<AnyObject> = view.state.as_ref().and_then(AnyObject::of),
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    event_id: Option<Text> = Some(event.event_id.clone().into()),
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    position: Option<u64> = Some(event.position),
+    @read_only event_id: Option<Text> = Some(event.event_id.clone().into()),
+    @read_only position: Option<u64> = Some(event.position),
     /// The change of the aggregate since the author of the effect read it.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<StaleBody> = view.stale.map(StaleBody::from),
+    @read_only stale: Option<StaleBody> = view.stale.map(StaleBody::from),
 }
 
 shown! {

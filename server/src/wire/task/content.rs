@@ -19,9 +19,7 @@ shown! {
     parts: Vec<AnyObject> = view.parts.into_iter().map(AnyObject).collect(),
     text: Text = view.text.into(),
     created_at: Text = view.created_at.into(),
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    in_reply_to: Option<Text> = view.in_reply_to.map(Text),
+    @read_only in_reply_to: Option<Text> = view.in_reply_to.map(Text),
 }
 
 shown! {
@@ -37,17 +35,11 @@ shown! {
     created_by: Text = view.created_by.into(),
     created_at: Text = view.created_at.into(),
     /// The id of the previous version.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    supersedes: Option<Text> = view.supersedes.map(Text),
+    @read_only supersedes: Option<Text> = view.supersedes.map(Text),
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`.
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effect: Option<AnyObject> = view.effect.map(AnyObject),
+    @read_only effect: Option<AnyObject> = view.effect.map(AnyObject),
     /// The changes that a person made to the previous version, as a JSON patch (RFC 6902).
-    #[oai(read_only)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<Vec<AnyObject>> = view.patch.map(|patch| patch.into_iter().map(AnyObject).collect()),
+    @read_only patch: Option<Vec<AnyObject>> = view.patch.map(|patch| patch.into_iter().map(AnyObject).collect()),
 }
 
 shown! {

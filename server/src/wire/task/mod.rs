@@ -243,8 +243,10 @@ impl ApprovalResponse {
     pub fn of(acted: ActedTask, decider: &Decider) -> ApprovalResponse {
         let ActedTask { task, appended } = acted;
         let bytes = task.size_bytes() + appended.iter().map(EffectView::size_bytes).sum::<usize>();
-        let appended = appended.into_iter().map(EffectBody::from).collect();
-        let body = ApprovedBody { task: TaskBody::from(decider.view(&task)), appended };
-        ApprovalResponse::Done(JsonResponse::large(&body, bytes), etag(task.version))
+        let body = JsonResponse::large(bytes, || ApprovedBody {
+            task: TaskBody::from(decider.view(&task)),
+            appended: appended.into_iter().map(EffectBody::from).collect(),
+        });
+        ApprovalResponse::Done(body, etag(task.version))
     }
 }

@@ -130,11 +130,8 @@ impl Accumulator {
         if self.is_final(state) {
             return Ok(());
         }
-        match (&self.kind, &mut state.data) {
-            (
-                AccumulatorKind::Edge(..) | AccumulatorKind::ExtremeN(..) | AccumulatorKind::Ranked(..),
-                Data::Bounded(bounded),
-            ) => ranked::add(&self.kind, &self.input, bounded, built, &mut state.memory, env),
+        match &mut state.data {
+            Data::Bounded(bounded) => ranked::add(&self.kind, &self.input, bounded, built, &mut state.memory, env),
             _ => self.add_input(state, InputValue::of_row(&self.input, built, env)?, env),
         }
     }

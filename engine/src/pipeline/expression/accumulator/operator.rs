@@ -17,8 +17,14 @@ pub struct AccumulatorOperator {
     /// The name and the documentation. The example consists of the accumulator, an array of input documents, and the
     /// result.
     pub word: NameDocumentation,
-    read: fn(&str, &Value, &ParseScope) -> Result<(Expr, AccumulatorKind)>,
+    read: ArgumentParser,
 }
+
+/// The function that parses the argument of an accumulator. The function receives the name of the accumulator.
+type ArgumentParser = fn(&str, &Value, &ParseScope) -> ArgumentResult;
+
+/// The input expression and the kind of an accumulator.
+type ArgumentResult = Result<(Expr, AccumulatorKind)>;
 
 impl fmt::Debug for AccumulatorOperator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,10 +32,7 @@ impl fmt::Debug for AccumulatorOperator {
     }
 }
 
-const fn row(
-    word: NameDocumentation,
-    read: fn(&str, &Value, &ParseScope) -> Result<(Expr, AccumulatorKind)>,
-) -> AccumulatorOperator {
+const fn row(word: NameDocumentation, read: ArgumentParser) -> AccumulatorOperator {
     AccumulatorOperator { word, read }
 }
 
@@ -163,25 +166,29 @@ fn read(operator: &'static AccumulatorOperator, argument: &Value, scope: &ParseS
 }
 
 /// Parses an accumulator whose argument is one expression.
-fn unary(spec: &Value, scope: &ParseScope, kind: AccumulatorKind) -> Result<(Expr, AccumulatorKind)> {
+fn unary(spec: &Value, scope: &ParseScope, kind: AccumulatorKind) -> ArgumentResult {
     Ok((parse_expr(spec, scope)?, kind))
 }
 
-fn count(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
+fn count(name: &str, spec: &Value, scope: &ParseScope) -> ArgumentResult {
     match spec.as_object() {
         Some(object) if object.is_empty() => Ok((parse_expr(&Value::Int(1), scope)?, AccumulatorKind::Sum)),
         _ => err!(14, "{name} takes no arguments, i.e. {name}:{{}}"),
     }
 }
 
-/// Returns the named arguments in the order of `names`.
+/// Returns the named arguments in the order of `names`. `unknown` is the error code for another argument, and
+/// `not_object` is the error code for a specification that is not an object.
 fn named<'s, const N: usize>(
+    name: &str,
     spec: &'s Value,
     names: [&str; N],
     unknown: i32,
-    not_object: Error,
+    not_object: i32,
 ) -> Result<[Option<&'s Value>; N]> {
-    let Value::Object(object) = spec else { return Err(not_object) };
+    let Value::Object(object) = spec else {
+        return err!(not_object, "specification must be an object; found {name}: {}", excerpt(spec));
+    };
     if let Some(stray) = object.keys().find(|key| !names.contains(&&***key)) {
         let error = Error::new(unknown, format!("Unknown argument: '{stray}'"));
         return Err(error.suggesting(stray, names));
@@ -201,29 +208,16 @@ fn read_count(spec: &Value, scope: &ParseScope) -> Result<Expr> {
     Ok(count)
 }
 
-fn counted(
-    name: &str,
-    spec: &Value,
-    scope: &ParseScope,
-    kind: fn(Expr) -> AccumulatorKind,
-) -> Result<(Expr, AccumulatorKind)> {
-    let code = if matches!(name, "$minN" | "$maxN") { 5_787_900 } else { 5_787_801 };
-    let not_object = Error::new(code, format!("specification must be an object; found {name}: {}", excerpt(spec)));
-    let [input, count] = named(spec, ["input", "n"], 5_787_901, not_object)?;
+fn counted(name: &str, spec: &Value, scope: &ParseScope, kind: fn(Expr) -> AccumulatorKind) -> ArgumentResult {
+    let not_object = if matches!(name, "$minN" | "$maxN") { 5_787_900 } else { 5_787_801 };
+    let [input, count] = named(name, spec, ["input", "n"], 5_787_901, not_object)?;
     let count = count.ok_or_else(|| missing(5_787_906, name, "n"))?;
     let input = input.ok_or_else(|| missing(5_787_907, name, "input"))?;
     Ok((parse_expr(input, scope)?, kind(read_count(count, scope)?)))
 }
 
-fn ranked(
-    name: &str,
-    spec: &Value,
-    scope: &ParseScope,
-    end: OrderEnd,
-    has_count: bool,
-) -> Result<(Expr, AccumulatorKind)> {
-    let not_object = Error::new(5_788_001, format!("specification must be an object; found {name}: {}", excerpt(spec)));
-    let [sort, output, count] = named(spec, ["sortBy", "output", "n"], 5_788_002, not_object)?;
+fn ranked(name: &str, spec: &Value, scope: &ParseScope, end: OrderEnd, has_count: bool) -> ArgumentResult {
+    let [sort, output, count] = named(name, spec, ["sortBy", "output", "n"], 5_788_002, 5_788_001)?;
     let count = match (count, has_count) {
         (Some(count), true) => Some(read_count(count, scope)?),
         (None, true) => return Err(missing(5_788_003, name, "n")),
@@ -235,17 +229,15 @@ fn ranked(
     Ok((parse_expr(output, scope)?, AccumulatorKind::Ranked(end, sort, count)))
 }
 
-fn median(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
-    let not_object = Error::new(7_436_100, format!("specification must be an object; found {name}: {}", excerpt(spec)));
-    let [input, method] = named(spec, ["input", "method"], 40415, not_object)?;
+fn median(name: &str, spec: &Value, scope: &ParseScope) -> ArgumentResult {
+    let [input, method] = named(name, spec, ["input", "method"], 40415, 7_436_100)?;
     check_method(name, method)?;
     let input = input.ok_or_else(|| missing(40414, name, "input"))?;
     Ok((parse_expr(input, scope)?, AccumulatorKind::Median))
 }
 
-fn percentile(name: &str, spec: &Value, scope: &ParseScope) -> Result<(Expr, AccumulatorKind)> {
-    let not_object = Error::new(7_429_703, format!("specification must be an object; found {name}: {}", excerpt(spec)));
-    let [input, shares, method] = named(spec, ["input", "p", "method"], 40415, not_object)?;
+fn percentile(name: &str, spec: &Value, scope: &ParseScope) -> ArgumentResult {
+    let [input, shares, method] = named(name, spec, ["input", "p", "method"], 40415, 7_429_703)?;
     check_method(name, method)?;
     let input = input.ok_or_else(|| missing(40414, name, "input"))?;
     let shares = shares.ok_or_else(|| missing(40414, name, "p"))?;

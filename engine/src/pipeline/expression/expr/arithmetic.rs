@@ -21,21 +21,27 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$add"("number...: number") [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"].remark(WITH_DECIMALS):
         AnyNumber, eval_add;
     /// Returns the smallest integer that is greater than or equal to the number.
-    "$ceil"("number") [r#"{"$ceil":1.2}"#, "{}", "2.0"]: Exactly(1), ceil;
+    "$ceil"("number") [r#"{"$ceil":1.2}"#, "{}", "2.0"]:
+        Exactly(1), |call, env| whole_part(call, env, f64::ceil, |number| number.ceil());
     /// Returns the quotient as a double, or as a decimal if one of the numbers is a decimal.
     "$divide"("dividend: number, divisor: number") [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"]
         .remark("A quotient of decimals has up to 28 digits, the last one rounded, and no trailing zeros."):
-        Exactly(2), divide;
+        Exactly(2), |call, env| ratio(&call.value(0, env)?, &call.value(1, env)?).map(Some);
     /// Returns Euler's number raised to a power.
-    "$exp"("exponent: number") [r#"{"$exp":0}"#, "{}", "1.0"]: Exactly(1), exp;
+    "$exp"("exponent: number") [r#"{"$exp":0}"#, "{}", "1.0"]:
+        Exactly(1), |call, env| of_double(call, env, |number| Ok(number.exp()));
     /// Returns the largest integer that is less than or equal to the number.
-    "$floor"("number") [r#"{"$floor":-1.2}"#, "{}", "-2.0"]: Exactly(1), floor;
+    "$floor"("number") [r#"{"$floor":-1.2}"#, "{}", "-2.0"]:
+        Exactly(1), |call, env| whole_part(call, env, f64::floor, |number| number.floor());
     /// Returns the natural logarithm.
-    "$ln"("number") [r#"{"$ln":1}"#, "{}", "0.0"]: Exactly(1), ln;
+    "$ln"("number") [r#"{"$ln":1}"#, "{}", "0.0"]:
+        Exactly(1), |call, env| of_double(call, env, |number| positive("$ln's argument", 28766, number).map(f64::ln));
     /// Returns the logarithm to a base.
     "$log"("number, base: number") [r#"{"$log":[8,2]}"#, "{}", "3.0"]: Exactly(2), log;
     /// Returns the logarithm to base 10.
-    "$log10"("number") [r#"{"$log10":100}"#, "{}", "2.0"]: Exactly(1), log10;
+    "$log10"("number") [r#"{"$log10":100}"#, "{}", "2.0"]:
+        Exactly(1),
+        |call, env| of_double(call, env, |number| positive("$log10's argument", 28761, number).map(f64::log10));
     /// Returns the remainder with the sign of the dividend.
     "$mod"("dividend: number, divisor: number") [r#"{"$mod":[-7,3]}"#, "{}", "-1"]:
         Exactly(2), modulo;
@@ -51,7 +57,8 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$sqrt"("number") [r#"{"$sqrt":9}"#, "{}", "3.0"]: Exactly(1), sqrt;
     /// Returns the difference; for two dates, in milliseconds.
     "$subtract"("minuend: number | date, subtrahend: number | date") [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"]
-        .remark(WITH_DECIMALS): Exactly(2), eval_subtract;
+        .remark(WITH_DECIMALS):
+        Exactly(2), |call, env| difference(&call.value(0, env)?, &call.value(1, env)?).map(Some);
 };
 
 fn abs(call: &OperatorCall, env: &Env) -> Answer {
@@ -87,24 +94,12 @@ fn eval_add(call: &OperatorCall, env: &Env) -> Answer {
     some(date.map_or(sum, Value::Date))
 }
 
-fn ceil(call: &OperatorCall, env: &Env) -> Answer {
-    whole_part(call, env, f64::ceil, |number| number.ceil())
-}
-
-fn floor(call: &OperatorCall, env: &Env) -> Answer {
-    whole_part(call, env, f64::floor, |number| number.floor())
-}
-
 fn whole_part(call: &OperatorCall, env: &Env, apply: fn(f64) -> f64, of_decimal: fn(Decimal) -> Decimal) -> Answer {
     match call.value(0, env)? {
         value @ (Value::Null | Value::Int(_)) => some(value),
         Value::Decimal(number) => some(of_decimal(number)),
         value => some(apply(double(call.name(), 28765, &value)?)),
     }
-}
-
-fn divide(call: &OperatorCall, env: &Env) -> Answer {
-    ratio(&call.value(0, env)?, &call.value(1, env)?).map(Some)
 }
 
 /// Evaluates a function of one number that returns a double.
@@ -115,23 +110,8 @@ pub(super) fn of_double(call: &OperatorCall, env: &Env, apply: impl Fn(f64) -> R
     }
 }
 
-fn exp(call: &OperatorCall, env: &Env) -> Answer {
-    of_double(call, env, |number| Ok(number.exp()))
-}
-
-fn ln(call: &OperatorCall, env: &Env) -> Answer {
-    of_double(call, env, |number| positive("$ln's argument", 28766, number).map(f64::ln))
-}
-
-fn log10(call: &OperatorCall, env: &Env) -> Answer {
-    of_double(call, env, |number| positive("$log10's argument", 28761, number).map(f64::log10))
-}
-
 fn log(call: &OperatorCall, env: &Env) -> Answer {
-    let (number, base) = (call.value(0, env)?, call.value(1, env)?);
-    if number.is_null() || base.is_null() {
-        return NULL;
-    }
+    let Some((number, base)) = call.pair(env)? else { return NULL };
     let number = double("$log's argument", 28756, &number)?;
     let base = double("$log's base", 28757, &base)?;
     let number = positive("$log's argument", 28758, number)?;
@@ -154,10 +134,7 @@ fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
 }
 
 fn modulo(call: &OperatorCall, env: &Env) -> Answer {
-    let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
-    if dividend.is_null() || divisor.is_null() {
-        return NULL;
-    }
+    let Some((dividend, divisor)) = call.pair(env)? else { return NULL };
     let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
         let (a, b) = (dividend.type_name(), divisor.type_name());
         return err!(16611, "$mod only supports numeric types, not {a} and {b}");
@@ -181,10 +158,7 @@ fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn pow(call: &OperatorCall, env: &Env) -> Answer {
-    let (base, exponent) = (call.value(0, env)?, call.value(1, env)?);
-    if base.is_null() || exponent.is_null() {
-        return NULL;
-    }
+    let Some((base, exponent)) = call.pair(env)? else { return NULL };
     let base_double = double("$pow's base", 28762, &base)?;
     let exponent_double = double("$pow's exponent", 28763, &exponent)?;
     if base_double == 0.0 && exponent_double < 0.0 {
@@ -218,8 +192,4 @@ fn sqrt(call: &OperatorCall, env: &Env) -> Answer {
         }
         Ok(number.sqrt())
     })
-}
-
-fn eval_subtract(call: &OperatorCall, env: &Env) -> Answer {
-    difference(&call.value(0, env)?, &call.value(1, env)?).map(Some)
 }

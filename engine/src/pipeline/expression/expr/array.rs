@@ -10,8 +10,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::memory::measure;
-use crate::pipeline::value::number::parse_count;
-use crate::pipeline::value::number::{whole, whole_i32};
+use crate::pipeline::value::number::{parse_count, whole_i32};
 use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
@@ -56,10 +55,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
 };
 
 fn element_at(call: &OperatorCall, env: &Env) -> Answer {
-    let (array, index) = (call.value(0, env)?, call.value(1, env)?);
-    if array.is_null() || index.is_null() {
-        return NULL;
-    }
+    let Some((array, index)) = call.pair(env)? else { return NULL };
     let Value::Array(items) = array else {
         return err!(28689, "$arrayElemAt's first argument must be an array, but is {}", array.type_name());
     };
@@ -80,19 +76,13 @@ fn place(index: i64, len: usize) -> Option<usize> {
 }
 
 fn end(call: &OperatorCall, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&Value>) -> Answer {
-    match call.value(0, env)? {
-        Value::Null => NULL,
-        Value::Array(items) => Ok(pick(&items).cloned()),
-        other => err!(code, "{}'s argument must be an array, but is {}", call.name(), other.type_name()),
-    }
+    let complaint = format_args!("{}'s argument must be an array, but is", call.name());
+    Ok(call.array(0, code, complaint, env)?.map_or(Some(Value::Null), |items| pick(&items).cloned()))
 }
 
 fn array_to_object(call: &OperatorCall, env: &Env) -> Answer {
-    let items = match call.value(0, env)? {
-        Value::Null => return NULL,
-        Value::Array(items) => items,
-        other => return err!(40386, "$arrayToObject requires an array input, found: {}", other.type_name()),
-    };
+    let complaint = "$arrayToObject requires an array input, found:";
+    let Some(items) = call.array(0, 40386, complaint, env)? else { return NULL };
     env.query.charge(items.len() * 48)?;
     let mut pairs: Vec<(Arc<str>, Value)> = Vec::with_capacity(items.len());
     let is_pairs = match items.first() {
@@ -103,20 +93,17 @@ fn array_to_object(call: &OperatorCall, env: &Env) -> Answer {
     };
     for item in items.iter() {
         env.query.tick()?;
-        pairs.push(if is_pairs { array_pair(item)? } else { object_pair(item)? });
+        let (name, value) = if is_pairs { array_pair(item)? } else { object_pair(item)? };
+        if name.contains('\0') {
+            return Err(Error::new(4_940_401, "Key field cannot contain an embedded null byte"));
+        }
+        pairs.push((name, value));
     }
     some(pairs.into_iter().collect::<Object>())
 }
 
 fn array_pair(item: &Value) -> Result<(Arc<str>, Value)> {
-    let Value::Array(pair) = item else {
-        let found = item.type_name();
-        let message = format!(
-            "$arrayToObject requires a consistent input format. \
-             Elements must all be arrays or all be objects. Array was detected, now found: {found}"
-        );
-        return Err(Error::new(40396, message));
-    };
+    let Value::Array(pair) = item else { return Err(inconsistent("Array", item, 40396)) };
     let [name, value] = pair.as_slice() else {
         return err!(40397, "$arrayToObject requires an array of size 2 arrays, found array of size: {}", pair.len());
     };
@@ -128,19 +115,11 @@ fn array_pair(item: &Value) -> Result<(Arc<str>, Value)> {
         );
         return Err(Error::new(40395, message));
     };
-    check_key(name)?;
     Ok((name.clone(), value.clone()))
 }
 
 fn object_pair(item: &Value) -> Result<(Arc<str>, Value)> {
-    let Value::Object(pair) = item else {
-        let found = item.type_name();
-        let message = format!(
-            "$arrayToObject requires a consistent input format. \
-             Elements must all be arrays or all be objects. Object was detected, now found: {found}"
-        );
-        return Err(Error::new(40391, message));
-    };
+    let Value::Object(pair) = item else { return Err(inconsistent("Object", item, 40391)) };
     if pair.len() != 2 {
         let found = pair.len();
         let message =
@@ -160,15 +139,17 @@ fn object_pair(item: &Value) -> Result<(Arc<str>, Value)> {
         );
         return Err(Error::new(40394, message));
     };
-    check_key(name)?;
     Ok((name.clone(), value.clone()))
 }
 
-fn check_key(name: &str) -> Result<()> {
-    if name.contains('\0') {
-        return Err(Error::new(4_940_401, "Key field cannot contain an embedded null byte"));
-    }
-    Ok(())
+/// Returns the error for an item of another type than the first item.
+fn inconsistent(detected: &str, item: &Value, code: i32) -> Error {
+    let found = item.type_name();
+    let message = format!(
+        "$arrayToObject requires a consistent input format. \
+         Elements must all be arrays or all be objects. {detected} was detected, now found: {found}"
+    );
+    Error::new(code, message)
 }
 
 fn concat_arrays(call: &OperatorCall, env: &Env) -> Answer {
@@ -240,35 +221,41 @@ fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> 
 }
 
 fn index_of(call: &OperatorCall, env: &Env) -> Answer {
-    let items = match call.value(0, env)? {
-        Value::Null => return NULL,
-        Value::Array(items) => items,
-        other => {
-            return err!(40090, "$indexOfArray requires an array as a first argument, found: {}", other.type_name());
-        }
-    };
+    let complaint = "$indexOfArray requires an array as a first argument, found:";
+    let Some(items) = call.array(0, 40090, complaint, env)? else { return NULL };
     let value = call.field(1, env)?;
-    let start = bound(call, env, 2, "starting")?.unwrap_or(0);
-    let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX).min(items.len());
+    let start = bound(call, 2, "starting", 9_711_600, int32, env)?.unwrap_or(0);
+    let end = bound(call, 3, "ending", 9_711_600, int32, env)?.unwrap_or(usize::MAX).min(items.len());
     let window = items.get(start..end).unwrap_or_default();
     let found = value.map(|value| place_of(&value, window, env)).transpose()?.flatten();
     some(found.map_or(-1, |place| (start + place) as i64))
 }
 
-fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
+/// Evaluates the start or the end of a search. Returns `None` if the argument is absent. The error code is `code` for a
+/// value from which `read` reads no number, and `code + 1` for a negative number.
+pub(super) fn bound(
+    call: &OperatorCall,
+    index: usize,
+    which: &str,
+    code: i32,
+    read: fn(&Value) -> Option<i64>,
+    env: &Env,
+) -> Result<Option<usize>> {
     if !call.has_argument(index) {
         return Ok(None);
     }
-    let value = call.value(index, env)?;
-    let Some(number) = whole(&value).filter(|number| i32::try_from(*number).is_ok()) else {
-        let message =
-            format!("$indexOfArray requires an integral {which} index, found a value of type: {}", value.type_name());
-        return Err(Error::new(9_711_600, message));
+    let (name, value) = (call.name(), call.value(index, env)?);
+    let Some(number) = read(&value) else {
+        return err!(code, "{name} requires an integral {which} index, found a value of type: {}", value.type_name());
     };
     match usize::try_from(number) {
         Ok(number) => Ok(Some(number)),
-        Err(_) => err!(9_711_601, "$indexOfArray requires a nonnegative {which} index, found: {number}"),
+        Err(_) => err!(code + 1, "{name} requires a nonnegative {which} index, found: {number}"),
     }
+}
+
+fn int32(value: &Value) -> Option<i64> {
+    whole_i32(value).map(i64::from)
 }
 
 fn size(call: &OperatorCall, env: &Env) -> Answer {

@@ -118,15 +118,12 @@ fn parse_branch(branch: &Value, scope: &ParseScope) -> Result<[Option<Expr>; 2]>
     let case = parse(case, scope)?;
     // If a case is never true, its result is never evaluated. A division by zero in a constant part of the result is
     // therefore not an error. Other errors in the constants of the result are reported.
-    if case.constant().is_some_and(is_false) {
-        let then = match parse(then, scope) {
-            Ok(then) => then,
-            Err(error) if error.is_division_by_zero() => Expr::constant_of(Value::Null),
-            Err(error) => return Err(error),
-        };
-        return Ok([Some(case), Some(then)]);
-    }
-    Ok([Some(case), Some(parse(then, scope)?)])
+    let is_skipped = case.constant().is_some_and(is_false);
+    let then = match parse(then, scope) {
+        Err(error) if is_skipped && error.is_division_by_zero() => Expr::constant_of(Value::Null),
+        then => then?,
+    };
+    Ok([Some(case), Some(then)])
 }
 
 fn switch(call: &OperatorCall, env: &Env) -> Answer {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use strum::{EnumString, IntoStaticStr};
+use strum::{EnumString, FromRepr, IntoStaticStr};
 
 use super::number_text::{double_text, parse_double};
 use super::operator::ArgumentForm::{Exactly, Named as ByName, Own};
 use super::operator::{ExprOperator, NamedArguments, OperatorArguments, OperatorCall, name_table, positional};
-use super::{Answer, Env, NULL, ParseScope, some};
+use super::{Answer, Env, Expr, NULL, ParseScope, some};
 use crate::model::date::format_date;
 use crate::model::decimal::{self, Decimal};
 use crate::model::excerpt::{excerpt, excerpt_of};
@@ -66,19 +66,21 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Exactly(1), |call, env| some(call.field(0, env)?.as_ref().map_or("missing", Value::type_name));
 };
 
-#[derive(Debug, Clone, Copy, EnumString, IntoStaticStr)]
+/// The type to which a conversion converts, with MongoDB's name and number.
+#[derive(Debug, Clone, Copy, EnumString, FromRepr, IntoStaticStr)]
 #[strum(serialize_all = "camelCase")]
+#[repr(i64)]
 enum ConversionTarget {
-    Double,
-    Decimal,
-    String,
-    Object,
-    Array,
-    ObjectId,
-    Bool,
-    Date,
-    Int,
-    Long,
+    Double = 1,
+    Decimal = 19,
+    String = 2,
+    Object = 3,
+    Array = 4,
+    ObjectId = 7,
+    Bool = 8,
+    Date = 9,
+    Int = 16,
+    Long = 18,
 }
 
 impl ConversionTarget {
@@ -92,17 +94,7 @@ impl ConversionTarget {
             Value::Object(object) => return ConversionTarget::parse(object.get("type").unwrap_or(&Value::Bool(false))),
             Value::String(name) => name.parse().ok(),
             number if number.is_number() => match whole(number) {
-                Some(1) => Some(ConversionTarget::Double),
-                Some(19) => Some(ConversionTarget::Decimal),
-                Some(2) => Some(ConversionTarget::String),
-                Some(3) => Some(ConversionTarget::Object),
-                Some(4) => Some(ConversionTarget::Array),
-                Some(7) => Some(ConversionTarget::ObjectId),
-                Some(8) => Some(ConversionTarget::Bool),
-                Some(9) => Some(ConversionTarget::Date),
-                Some(16) => Some(ConversionTarget::Int),
-                Some(18) => Some(ConversionTarget::Long),
-                Some(_) => None,
+                Some(number) => ConversionTarget::from_repr(number),
                 None => return err!(9, "In $convert, numeric 'to' argument is not an integer"),
             },
             other => {
@@ -231,13 +223,7 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
     };
     let range = || failure_of("Conversion would overflow target type".to_owned(), excerpt(value));
     Ok(match (value, target) {
-        (value, ConversionTarget::Bool) => Value::Bool(match value {
-            Value::Bool(flag) => *flag,
-            Value::Int(number) => *number != 0,
-            Value::Double(number) => *number != 0.0,
-            Value::Decimal(number) => !number.is_zero(),
-            _ => true,
-        }),
+        (value, ConversionTarget::Bool) => Value::Bool(Expr::truthy(Some(value))),
         (Value::Array(_), ConversionTarget::Array) | (Value::Object(_), ConversionTarget::Object) => value.clone(),
         (Value::Array(_) | Value::Object(_), _) => return Err(unsupported()),
         (Value::String(text), ConversionTarget::Array | ConversionTarget::Object) => from_json(text, target, env)?,

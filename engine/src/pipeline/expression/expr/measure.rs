@@ -17,11 +17,8 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
 };
 
 fn binary_size(call: &OperatorCall, env: &Env) -> Answer {
-    match call.value(0, env)? {
-        Value::Null => NULL,
-        Value::String(text) => some(text.len() as i64),
-        other => err!(51276, "$binarySize requires a string or BinData argument, found: {}", other.type_name()),
-    }
+    let text = call.text(0, 51276, "$binarySize requires a string or BinData argument, found:", env)?;
+    text.map_or(NULL, |text| some(text.len() as i64))
 }
 
 fn bson_size(call: &OperatorCall, env: &Env) -> Answer {

@@ -240,46 +240,42 @@ impl Expr {
         }
     }
 
+    /// Returns whether the expression or one of the expressions inside it passes the test.
+    fn any(&self, test: &dyn Fn(&ExprNode) -> bool) -> bool {
+        test(&self.node)
+            || match &self.node {
+                ExprNode::Array(items) => items.iter().any(|item| item.any(test)),
+                ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.any(test)),
+                ExprNode::Call(call) => call.arguments().any(|argument| argument.any(test)),
+                ExprNode::Constant(_)
+                | ExprNode::Missing
+                | ExprNode::Path(_)
+                | ExprNode::Variable(..)
+                | ExprNode::System(..) => false,
+            }
+    }
+
     /// Returns whether the expression reads the time or one of the first `variables` user variables, or uses random
     /// numbers. The value of such an expression is known only when the pipeline runs.
     pub fn depends_on_run(&self, variables: usize) -> bool {
-        match &self.node {
+        let reads = |node: &ExprNode| match node {
             ExprNode::Variable(variable, _) => variable.outer < variables,
             ExprNode::System(System::Now, _) => true,
-            ExprNode::Array(items) => items.iter().any(|item| item.depends_on_run(variables)),
-            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.depends_on_run(variables)),
-            ExprNode::Call(call) => {
-                call.name() == operator::RANDOM || call.arguments().any(|argument| argument.depends_on_run(variables))
-            }
-            ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
-        }
+            _ => false,
+        };
+        self.draws() || self.any(&reads)
     }
 
     /// Returns whether the expression reads a user variable whose number is in `numbers`. The outermost variable has
     /// the number 0.
     pub fn reads_variables(&self, numbers: &Range<usize>) -> bool {
-        match &self.node {
-            ExprNode::Variable(variable, _) => numbers.contains(&variable.outer),
-            ExprNode::Array(items) => items.iter().any(|item| item.reads_variables(numbers)),
-            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.reads_variables(numbers)),
-            ExprNode::Call(call) => call.arguments().any(|argument| argument.reads_variables(numbers)),
-            ExprNode::Constant(_) | ExprNode::Missing | ExprNode::Path(_) | ExprNode::System(..) => false,
-        }
+        self.any(&|node| matches!(node, ExprNode::Variable(variable, _) if numbers.contains(&variable.outer)))
     }
 
     /// Returns whether the expression uses random numbers. The value of such an expression depends on the random
     /// numbers that were drawn before.
     pub fn draws(&self) -> bool {
-        match &self.node {
-            ExprNode::Array(items) => items.iter().any(Expr::draws),
-            ExprNode::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
-            ExprNode::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
-            ExprNode::Constant(_)
-            | ExprNode::Missing
-            | ExprNode::Path(_)
-            | ExprNode::Variable(..)
-            | ExprNode::System(..) => false,
-        }
+        self.any(&|node| matches!(node, ExprNode::Call(call) if call.name() == operator::RANDOM))
     }
 
     /// Returns `true` only if the evaluation returns the same value for a row each time and cannot fail. An evaluation
@@ -302,16 +298,7 @@ impl Expr {
             "$or",
             "$type",
         ];
-        match &self.node {
-            ExprNode::Array(items) => items.iter().all(Expr::never_fails),
-            ExprNode::Object(fields) => fields.iter().all(|(_, field)| field.never_fails()),
-            ExprNode::Call(call) => INFALLIBLE.contains(&call.name()) && call.arguments().all(Expr::never_fails),
-            ExprNode::Constant(_)
-            | ExprNode::Missing
-            | ExprNode::Path(_)
-            | ExprNode::Variable(..)
-            | ExprNode::System(..) => true,
-        }
+        !self.any(&|node| matches!(node, ExprNode::Call(call) if !INFALLIBLE.contains(&call.name())))
     }
 
     /// Returns whether a value counts as true. `false`, zero, null and a missing value count as false.

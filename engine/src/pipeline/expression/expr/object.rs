@@ -23,11 +23,13 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the object with a field set to a value; the value `$$REMOVE` removes the field.
     "$setField"("field: string, input: object, value: any")
         [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#]:
-        Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)), set_field;
+        Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)),
+        |call, env| change_field(call, env, call.field(2, env)?);
     /// Returns the object without a field.
     "$unsetField"("field: string, input: object")
         [r#"{"$unsetField":{"field":"a","input":"$$ROOT"}}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#]:
-        Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)), unset_field;
+        Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)),
+        |call, env| change_field(call, env, None);
 };
 
 static GET_FIELD: NamedArguments = NamedArguments {
@@ -166,15 +168,7 @@ fn parse_field_change(
     }
 }
 
-fn set_field(call: &OperatorCall, env: &Env) -> Answer {
-    let value = call.field(2, env)?;
-    change_field(call, env, value)
-}
-
-fn unset_field(call: &OperatorCall, env: &Env) -> Answer {
-    change_field(call, env, None)
-}
-
+/// Sets the field of an object to a value, or removes the field if there is no value.
 fn change_field(call: &OperatorCall, env: &Env, value: Option<Value>) -> Answer {
     let mut object = match call.value(1, env)? {
         Value::Null => return NULL,

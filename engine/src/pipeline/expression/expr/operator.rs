@@ -1,6 +1,7 @@
 //! Expression operators: the name, the arguments, the function and an example of each.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::parse::parse_items;
 use super::{Answer, Env, Expr, ParseScope, parse};
@@ -137,6 +138,37 @@ impl OperatorCall {
     /// Returns the value of an argument, or null if the value is missing.
     pub fn value(&self, index: usize, env: &Env) -> Result<Value> {
         Ok(self.field(index, env)?.unwrap_or_default())
+    }
+
+    /// Returns the values of the first two arguments, or `None` if one of them is null or missing.
+    pub fn pair(&self, env: &Env) -> Result<Option<(Value, Value)>> {
+        let pair = (self.value(0, env)?, self.value(1, env)?);
+        Ok(Some(pair).filter(|(first, second)| !first.is_null() && !second.is_null()))
+    }
+
+    /// Evaluates an argument that is an array. Returns `None` if the argument is null or missing. The error for any
+    /// other value consists of `complaint` and the name of the type.
+    pub fn array(
+        &self,
+        index: usize,
+        code: i32,
+        complaint: impl fmt::Display,
+        env: &Env,
+    ) -> Result<Option<Arc<Vec<Value>>>> {
+        match self.value(index, env)? {
+            Value::Null => Ok(None),
+            Value::Array(items) => Ok(Some(items)),
+            other => err!(code, "{complaint} {}", other.type_name()),
+        }
+    }
+
+    /// Evaluates an argument that is a string, as [`array`](Self::array) does for an array.
+    pub fn text(&self, index: usize, code: i32, complaint: impl fmt::Display, env: &Env) -> Result<Option<Arc<str>>> {
+        match self.value(index, env)? {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text)),
+            other => err!(code, "{complaint} {}", other.type_name()),
+        }
     }
 
     pub fn arguments(&self) -> impl Iterator<Item = &Expr> {

@@ -53,18 +53,6 @@ impl<'q> ParseScope<'q> {
         self.names.len()
     }
 
-    fn user_variable(&self, name: &str) -> Option<UserVariable> {
-        UserVariable::find(name, &self.names)
-    }
-
-    fn names(&self) -> &[Arc<str>] {
-        &self.names
-    }
-
-    fn has_redact(&self) -> bool {
-        self.redact
-    }
-
     /// Returns the scope one level deeper, or an error if the scope already has the maximum depth.
     fn deeper(&self) -> Result<ParseScope<'q>> {
         if self.depth == MAX_DEPTH {
@@ -186,7 +174,7 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
         }
         let path = FieldPath::parse(&text[1..])?;
         // Plain paths start from `$$CURRENT`, if a variable of this name is bound.
-        let node = match scope.user_variable("CURRENT") {
+        let node = match UserVariable::find("CURRENT", &scope.names) {
             Some(current) => ExprNode::Variable(current, path),
             None => ExprNode::Path(path),
         };
@@ -194,8 +182,9 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
     };
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
     check_variable(name)?;
-    let user_variable = scope.user_variable(name);
-    let is_system = system::names().any(|known| known == name) || is_redact(name, scope);
+    let user_variable = UserVariable::find(name, &scope.names);
+    let is_redact = scope.redact && system::OF_REDACT.contains(&name);
+    let is_system = system::names().any(|known| known == name) || is_redact;
     if user_variable.is_none() && !is_system {
         return Err(undefined(name, scope));
     }
@@ -217,13 +206,9 @@ fn parse_path(text: &str, scope: &ParseScope) -> Result<Expr> {
     Ok(Expr { node })
 }
 
-fn is_redact(name: &str, scope: &ParseScope) -> bool {
-    scope.has_redact() && system::OF_REDACT.contains(&name)
-}
-
 fn undefined(name: &str, scope: &ParseScope) -> Error {
     let error = Error::new(17276, format!("Use of undefined variable: {name}"));
-    let known = system::names().chain(scope.names().iter().map(|name| &**name));
+    let known = system::names().chain(scope.names.iter().map(|name| &**name));
     error.suggesting(name, known)
 }
 

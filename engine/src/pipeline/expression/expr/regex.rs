@@ -41,13 +41,10 @@ fn parse_regex(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorA
         }
         _ => named(name, &REGEX, spec, scope)?,
     };
-    let pattern = values[1].as_ref().map(Expr::constant);
-    let options = values[2].as_ref().map(Expr::constant);
+    let pattern = values[1].as_ref().and_then(Expr::constant);
+    let options = values[2].as_ref().map_or(Some(&Value::Null), Expr::constant);
     let prepared = match (pattern, options) {
-        (Some(Some(pattern)), None) => compile(name, pattern, &Value::Null, Regex::compile_held, scope.query)?,
-        (Some(Some(pattern)), Some(Some(options))) => {
-            compile(name, pattern, options, Regex::compile_held, scope.query)?
-        }
+        (Some(pattern), Some(options)) => compile(name, pattern, options, Regex::compile_held, scope.query)?,
         _ => None,
     };
     Ok(OperatorArguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })

@@ -63,21 +63,14 @@ fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
 }
 
 fn reverse(call: &OperatorCall, env: &Env) -> Answer {
-    match call.value(0, env)? {
-        Value::Null => NULL,
-        Value::Array(items) => {
-            env.query.charge(size_of_val(items.as_slice()))?;
-            some(items.iter().rev().cloned().collect::<Vec<_>>())
-        }
-        other => err!(34435, "The argument to $reverseArray must be an array, but was of type: {}", other.type_name()),
-    }
+    let complaint = "The argument to $reverseArray must be an array, but was of type:";
+    let Some(items) = call.array(0, 34435, complaint, env)? else { return NULL };
+    env.query.charge(size_of_val(items.as_slice()))?;
+    some(items.iter().rev().cloned().collect::<Vec<_>>())
 }
 
 fn slice(call: &OperatorCall, env: &Env) -> Answer {
-    let (array, second) = (call.value(0, env)?, call.value(1, env)?);
-    if array.is_null() || second.is_null() {
-        return NULL;
-    }
+    let Some((array, second)) = call.pair(env)? else { return NULL };
     let Value::Array(items) = array else {
         return err!(28724, "First argument to $slice must be an array, but is of type: {}", array.type_name());
     };
@@ -152,14 +145,8 @@ fn parse_sort_array(spec: &Value, scope: &ParseScope) -> Result<OperatorArgument
 }
 
 fn sort_array(call: &OperatorCall, env: &Env) -> Answer {
-    let items = match call.value(0, env)? {
-        Value::Null => return NULL,
-        Value::Array(items) => items,
-        other => {
-            let found = other.type_name();
-            return err!(2_942_504, "The input argument to $sortArray must be an array, but was of type: {found}");
-        }
-    };
+    let complaint = "The input argument to $sortArray must be an array, but was of type:";
+    let Some(items) = call.array(0, 2_942_504, complaint, env)? else { return NULL };
     env.query.charge(2 * size_of_val(items.as_slice()))?;
     match call.prepared() {
         Some(ArrayOrder::Fields(sort)) => {

@@ -99,10 +99,7 @@ fn any_element_true(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn difference(call: &OperatorCall, env: &Env) -> Answer {
-    let (a, b) = (call.value(0, env)?, call.value(1, env)?);
-    if a.is_null() || b.is_null() {
-        return NULL;
-    }
+    let Some((a, b)) = call.pair(env)? else { return NULL };
     let a = array(call, a, 17048, SetArgument::First)?;
     let b = array(call, b, 17049, SetArgument::Second)?;
     let excluded = hashed(&b, env)?;

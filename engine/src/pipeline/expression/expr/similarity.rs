@@ -58,10 +58,7 @@ fn parse(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorArgumen
 }
 
 fn similarity(call: &OperatorCall, env: &Env, measure: fn(&[f64], &[f64]) -> f64, score: fn(f64) -> f64) -> Answer {
-    let (left, right) = (call.value(0, env)?, call.value(1, env)?);
-    if left.is_null() || right.is_null() {
-        return NULL;
-    }
+    let Some((left, right)) = call.pair(env)? else { return NULL };
     let (Some(left), Some(right)) = (left.as_array(), right.as_array()) else {
         let (name, left, right) = (call.name(), left.type_name(), right.type_name());
         return err!(10_413_200, "{name} needs two arrays of numbers, found: {left} and {right}");

@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the median of the numbers.
     "$median"("input: any, method: string")
         [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"]:
-        Own(parse_median), eval_median;
+        Own(parse_median), |call, env| some(median(&mut numbers(call, env)?));
     /// Returns the least value that is not null.
     "$min"("expression...: any") [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"]:
         AnyNumber, |call, env| extreme(call, env, |value, best| value < best);
@@ -40,9 +40,9 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
 
 /// Visits the items of a single array argument. For any other arguments, visits each argument.
 fn each(call: &OperatorCall, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
-    if call.len() == 1 {
-        match call.value(0, env)? {
-            Value::Array(items) => {
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Array(items) if call.len() == 1 => {
                 for item in items.iter() {
                     env.query.tick()?;
                     visit(item);
@@ -50,10 +50,6 @@ fn each(call: &OperatorCall, env: &Env, mut visit: impl FnMut(&Value)) -> Result
             }
             value => visit(&value),
         }
-        return Ok(());
-    }
-    for index in 0..call.len() {
-        visit(&call.value(index, env)?);
     }
     Ok(())
 }
@@ -123,10 +119,6 @@ fn numbers(call: &OperatorCall, env: &Env) -> Result<Vec<f64>> {
     let items = value.as_array().unwrap_or(std::slice::from_ref(&value));
     env.query.charge(size_of_val(items))?;
     Ok(items.iter().filter_map(Value::as_f64).filter(|number| !number.is_nan()).collect())
-}
-
-fn eval_median(call: &OperatorCall, env: &Env) -> Answer {
-    some(median(&mut numbers(call, env)?))
 }
 
 fn percentile(call: &OperatorCall, env: &Env) -> Answer {

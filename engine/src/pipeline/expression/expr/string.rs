@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::array::bound;
 use super::conversion::to_text;
 use super::operator::ArgumentForm::{AnyNumber, Between, Exactly, Named as ByName};
 use super::operator::{ExprOperator, NamedArguments, OperatorCall, name_table};
@@ -87,32 +88,15 @@ type Search = (Arc<str>, Arc<str>, usize, usize);
 
 fn search(call: &OperatorCall, env: &Env) -> Result<Option<Search>> {
     let name = call.name();
-    let text = match call.value(0, env)? {
-        Value::Null => return Ok(None),
-        Value::String(text) => text,
-        other => return err!(40091, "{name} requires a string as the first argument, found: {}", other.type_name()),
-    };
+    let complaint = format_args!("{name} requires a string as the first argument, found:");
+    let Some(text) = call.text(0, 40091, complaint, env)? else { return Ok(None) };
     let part = match call.value(1, env)? {
         Value::String(part) => part,
         other => return err!(40092, "{name} requires a string as the second argument, found: {}", other.type_name()),
     };
-    let start = bound(call, env, 2, "starting")?.unwrap_or(0);
-    let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX);
+    let start = bound(call, 2, "starting", 40096, whole, env)?.unwrap_or(0);
+    let end = bound(call, 3, "ending", 40096, whole, env)?.unwrap_or(usize::MAX);
     Ok(Some((text, part, start, end)))
-}
-
-fn bound(call: &OperatorCall, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
-    if !call.has_argument(index) {
-        return Ok(None);
-    }
-    let (name, value) = (call.name(), call.value(index, env)?);
-    let Some(number) = whole(&value) else {
-        return err!(40096, "{name} requires an integral {which} index, found a value of type: {}", value.type_name());
-    };
-    match usize::try_from(number) {
-        Ok(number) => Ok(Some(number)),
-        Err(_) => err!(40097, "{name} requires a nonnegative {which} index, found: {number}"),
-    }
 }
 
 fn index_of_bytes(call: &OperatorCall, env: &Env) -> Answer {
@@ -164,24 +148,15 @@ fn replace(call: &OperatorCall, env: &Env, times: usize) -> Answer {
 }
 
 fn split(call: &OperatorCall, env: &Env) -> Answer {
-    let (text, delimiter) = (call.value(0, env)?, call.value(1, env)?);
-    if text.is_null() || delimiter.is_null() {
-        return NULL;
-    }
-    let Value::String(text) = text else {
-        let found = text.type_name();
-        return Err(Error::new(
-            40085,
-            format!("$split requires an expression that evaluates to a string as a first argument, found: {found}"),
-        ));
+    let Some((text, delimiter)) = call.pair(env)? else { return NULL };
+    let string = |value: Value, which: &str, code: i32| {
+        value.shared_str().ok_or_else(|| {
+            let found = value.type_name();
+            let needed = format!("an expression that evaluates to a string as a {which} argument");
+            Error::new(code, format!("$split requires {needed}, found: {found}"))
+        })
     };
-    let Value::String(delimiter) = delimiter else {
-        let found = delimiter.type_name();
-        return Err(Error::new(
-            40086,
-            format!("$split requires an expression that evaluates to a string as a second argument, found: {found}"),
-        ));
-    };
+    let (text, delimiter) = (string(text, "first", 40085)?, string(delimiter, "second", 40086)?);
     if delimiter.is_empty() {
         return Err(Error::new(40087, "$split requires a non-empty separator"));
     }

@@ -85,11 +85,6 @@ fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     }
 }
 
-/// Returns the name of the index variable of a loop.
-fn index_name(spec: Option<&Value>) -> Result<Arc<str>> {
-    variable_name(spec, INDEX)
-}
-
 static MAP: NamedArguments = NamedArguments {
     not_object: 16878,
     unknown: 16879,
@@ -99,18 +94,14 @@ static MAP: NamedArguments = NamedArguments {
 fn parse_map(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, name, index] = known(named_specs("$map", &MAP, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
-    let names = [variable_name(name, "this")?, index_name(index)?];
+    let names = [variable_name(name, "this")?, variable_name(index, INDEX)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
     Ok(vec![input, body].into())
 }
 
 /// Evaluates the input of a loop, which must be an array. Returns `None` if the input is null or missing.
 fn input(call: &OperatorCall, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
-    match call.value(0, env)? {
-        Value::Null => Ok(None),
-        Value::Array(items) => Ok(Some(items)),
-        other => err!(code, "input to {} must be an array not {}", call.name(), other.type_name()),
-    }
+    call.array(0, code, format_args!("input to {} must be an array not", call.name()), env)
 }
 
 /// Evaluates the body for one item.
@@ -140,7 +131,7 @@ static FILTER: NamedArguments = NamedArguments {
 fn parse_filter(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, name, limit, index] = known(named_specs("$filter", &FILTER, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
-    let names = [variable_name(name, "this")?, index_name(index)?];
+    let names = [variable_name(name, "this")?, variable_name(index, INDEX)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
     let limit = limit.map(|limit| parse(limit, scope)).transpose()?;
     Ok(vec![input, body, limit].into())
@@ -193,7 +184,7 @@ fn parse_reduce(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {
     let [input, body, initial, name, value, index] = known(named_specs("$reduce", &REDUCE, spec)?);
     let input = input.map(|input| parse(input, scope)).transpose()?;
     let initial = initial.map(|initial| parse(initial, scope)).transpose()?;
-    let names = [variable_name(name, "this")?, variable_name(value, "value")?, index_name(index)?];
+    let names = [variable_name(name, "this")?, variable_name(value, "value")?, variable_name(index, INDEX)?];
     let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
     Ok(vec![input, body, initial].into())
 }

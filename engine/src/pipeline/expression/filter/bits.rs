@@ -1,8 +1,7 @@
 //! The four query operators that test the bits of a number.
 
-use crate::model::decimal;
 use crate::model::value::Value;
-use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::number::whole;
 
 /// The condition that a test imposes on the tested bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,20 +26,7 @@ impl Bits {
     /// Returns whether the bits of a number pass the test. Returns `false` for a value that is not a whole number or
     /// does not fit into 64 bits.
     pub fn matches(&self, value: &Value) -> bool {
-        let number = match value {
-            Value::Int(number) => *number,
-            Value::Double(number) => match whole_double(*number) {
-                Some(number) => number,
-                None => return false,
-            },
-            Value::Decimal(number) => match decimal::whole(*number) {
-                Some(number) => number,
-                None => return false,
-            },
-            Value::Null | Value::Bool(_) | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
-                return false;
-            }
-        };
+        let Some(number) = whole(value) else { return false };
         let (bits, negative) = (number as u64, number < 0);
         match self.test {
             BitTest::AllSet => bits & self.mask == self.mask && (!self.sign || negative),

@@ -6,6 +6,7 @@ use super::node::{Element, FilterNode, Test};
 use crate::model::decimal;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::expression::quantifier::{all, any};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
@@ -14,31 +15,15 @@ use crate::pipeline::value::query_path::Leaf;
 /// Returns whether `document`, which is the row or an array element of the row, satisfies the predicate.
 pub fn matches(node: &FilterNode, document: &Value, env: &Env) -> Result<bool> {
     match node {
-        FilterNode::And(nodes) => {
-            for node in nodes {
-                if !matches(node, document, env)? {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        }
-        FilterNode::Or(nodes) => any(nodes, document, env),
-        FilterNode::Nor(nodes) => Ok(!any(nodes, document, env)?),
+        FilterNode::And(nodes) => all(nodes, |node| matches(node, document, env)),
+        FilterNode::Or(nodes) => any(nodes, |node| matches(node, document, env)),
+        FilterNode::Nor(nodes) => Ok(!any(nodes, |node| matches(node, document, env))?),
         FilterNode::Not(node) => Ok(!matches(node, document, env)?),
         FilterNode::Constant(answer) => Ok(*answer),
         FilterNode::Expr(expr) => Ok(Expr::truthy(expr.eval(env)?.as_ref())),
         FilterNode::Schema(schema) => schema.matches(document, env),
         FilterNode::Field(path, test) => path.any(document, test.leaf(), &mut |value| test.matches(value, env)),
     }
-}
-
-fn any(nodes: &[FilterNode], document: &Value, env: &Env) -> Result<bool> {
-    for node in nodes {
-        if matches(node, document, env)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 impl Test {
@@ -79,24 +64,14 @@ impl Test {
             }
             (Test::Size(size), Some(Value::Array(items))) => Ok(i64::try_from(items.len()) == Ok(*size)),
             (Test::Bits(bits), Some(value)) => Ok(Bits::matches(bits, value)),
-            (Test::ElemMatchObject(node), Some(Value::Array(items))) => {
-                for item in items.iter() {
-                    env.query.tick()?;
-                    if matches!(item, Value::Object(_) | Value::Array(_)) && matches(node, item, env)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            (Test::ElemMatchValue(tests), Some(Value::Array(items))) => {
-                for item in items.iter() {
-                    env.query.tick()?;
-                    if all(tests, item, env)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
+            (Test::ElemMatchObject(node), Some(Value::Array(items))) => any(items.iter(), |item| {
+                env.query.tick()?;
+                Ok(matches!(item, Value::Object(_) | Value::Array(_)) && matches(node, item, env)?)
+            }),
+            (Test::ElemMatchValue(tests), Some(Value::Array(items))) => any(items.iter(), |item| {
+                env.query.tick()?;
+                passes(tests, item, env)
+            }),
             (
                 Test::Type(_)
                 | Test::Regex(_)
@@ -111,17 +86,12 @@ impl Test {
     }
 }
 
-fn all(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
-    for test in tests {
-        let holds = match test {
-            Element::Is(test) => test.matches(Some(item), env)?,
-            Element::Not(tests) => !all(tests, item, env)?,
-        };
-        if !holds {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// Returns whether an element passes all tests.
+fn passes(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
+    all(tests, |test| match test {
+        Element::Is(test) => test.matches(Some(item), env),
+        Element::Not(tests) => Ok(!passes(tests, item, env)?),
+    })
 }
 
 /// Returns the number without its fraction, or `None` if the value is not a number or the result does not fit into 64

@@ -9,18 +9,10 @@ use super::pattern::FilterPattern;
 use super::types::TypeSet;
 use super::word::OF_FIELD;
 use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::error::{Error, Result, err};
 use crate::pipeline::value::extended_json;
 use crate::pipeline::value::query_path::QueryPath;
-
-/// The meaning of one operator: a test, a negated test, a predicate that contains the path, or nothing.
-enum FilterOperator {
-    Is(Test),
-    Not(Test),
-    Node(FilterNode),
-    /// The operator adds no condition: a `$comment`, or `$options`, which the test of the adjacent `$regex` includes.
-    Nothing,
-}
 
 /// Parses the operators of a field and returns their conjunction.
 pub fn operators(path: &QueryPath, object: &Object, context: FilterContext) -> Result<FilterNode> {
@@ -28,14 +20,7 @@ pub fn operators(path: &QueryPath, object: &Object, context: FilterContext) -> R
     let mut nodes = Vec::new();
     for (name, value) in object.iter() {
         context.query().tick()?;
-        let parsed = operator(path, name, value, object, context).map_err(|error| error.within(name.clone()))?;
-        let node = match parsed {
-            FilterOperator::Is(test) => FilterNode::Field(path.clone(), test),
-            FilterOperator::Not(test) => FilterNode::Not(Box::new(FilterNode::Field(path.clone(), test))),
-            FilterOperator::Node(node) => node,
-            FilterOperator::Nothing => continue,
-        };
-        nodes.push(node);
+        nodes.extend(operator(path, name, value, object, context).map_err(|error| error.within(name.clone()))?);
     }
     Ok(match nodes.len() {
         1 => nodes.swap_remove(0),
@@ -43,53 +28,55 @@ pub fn operators(path: &QueryPath, object: &Object, context: FilterContext) -> R
     })
 }
 
+/// Returns the predicate of one operator, or `None` if the operator adds no condition: a `$comment`, or `$options`,
+/// which the test of the adjacent `$regex` includes.
 fn operator(
     path: &QueryPath,
     name: &str,
     value: &Value,
     all: &Object,
     context: FilterContext,
-) -> Result<FilterOperator> {
+) -> Result<Option<FilterNode>> {
     if let ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", Some(_)) = (name, FilterPattern::of_value(value)) {
         return err!(2, "Can't have regex as arg to {name}; use $regex to match a pattern");
     }
-    let compare = |comparison| Test::Compare(comparison, value.clone());
-    Ok(match name {
-        "$eq" => FilterOperator::Is(compare(Comparison::Eq)),
-        "$ne" => FilterOperator::Not(compare(Comparison::Eq)),
-        "$gt" => FilterOperator::Is(compare(Comparison::Gt)),
-        "$gte" => FilterOperator::Is(compare(Comparison::Gte)),
-        "$lt" => FilterOperator::Is(compare(Comparison::Lt)),
-        "$lte" => FilterOperator::Is(compare(Comparison::Lte)),
+    let is = |test| FilterNode::Field(path.clone(), test);
+    let not = |node| FilterNode::Not(Box::new(node));
+    let compare = |comparison| is(Test::Compare(comparison, value.clone()));
+    let bits = |test| operand::bits(test, name, value).map(|bits| is(Test::Bits(bits)));
+    Ok(Some(match name {
+        "$eq" => compare(Comparison::Eq),
+        "$ne" => not(compare(Comparison::Eq)),
+        "$gt" => compare(Comparison::Gt),
+        "$gte" => compare(Comparison::Gte),
+        "$lt" => compare(Comparison::Lt),
+        "$lte" => compare(Comparison::Lte),
         "$in" => one_of(path, operand::members("$in", value, context.query())?),
-        "$nin" => match one_of(path, operand::members("$nin", value, context.query())?) {
-            FilterOperator::Is(test) => FilterOperator::Not(test),
-            FilterOperator::Node(node) => FilterOperator::Node(FilterNode::Not(Box::new(node))),
-            other => other,
-        },
-        "$exists" if is_true(value) => FilterOperator::Is(Test::Exists),
-        "$exists" => FilterOperator::Not(Test::Exists),
-        "$type" => FilterOperator::Is(Test::Type(TypeSet::parse(value)?)),
-        "$regex" => FilterOperator::Is(Test::Regex(FilterPattern::of(all)?.compile(context.query())?)),
+        "$nin" => not(one_of(path, operand::members("$nin", value, context.query())?)),
+        // As in MongoDB, false, 0 and null are false.
+        "$exists" if Expr::truthy(Some(value)) => is(Test::Exists),
+        "$exists" => not(is(Test::Exists)),
+        "$type" => is(Test::Type(TypeSet::parse(value)?)),
+        "$regex" => is(Test::Regex(FilterPattern::of(all)?.compile(context.query())?)),
         extended_json::REGEX => match FilterPattern::of_value(&all.clone().into()) {
-            Some(pattern) => FilterOperator::Is(Test::Regex(pattern.compile(context.query())?)),
+            Some(pattern) => is(Test::Regex(pattern.compile(context.query())?)),
             None => return Err(Error::new(2, "unknown operator: $regularExpression")),
         },
-        "$options" if all.contains("$regex") => FilterOperator::Nothing,
+        "$options" if all.contains("$regex") => return Ok(None),
         "$options" => return Err(Error::new(2, "$options needs a $regex")),
         "$mod" => {
             let (divisor, remainder) = operand::modulo(value)?;
-            FilterOperator::Is(Test::Mod { divisor, remainder })
+            is(Test::Mod { divisor, remainder })
         }
-        "$size" => FilterOperator::Is(Test::Size(operand::size(value)?)),
-        "$bitsAllSet" => FilterOperator::Is(Test::Bits(operand::bits(BitTest::AllSet, name, value)?)),
-        "$bitsAllClear" => FilterOperator::Is(Test::Bits(operand::bits(BitTest::AllClear, name, value)?)),
-        "$bitsAnySet" => FilterOperator::Is(Test::Bits(operand::bits(BitTest::AnySet, name, value)?)),
-        "$bitsAnyClear" => FilterOperator::Is(Test::Bits(operand::bits(BitTest::AnyClear, name, value)?)),
-        "$elemMatch" => FilterOperator::Is(elem_match(value, context)?),
-        "$all" => FilterOperator::Node(all_of(path, value, context)?),
-        "$not" => FilterOperator::Node(FilterNode::Not(Box::new(negated(path, value, context)?))),
-        "$comment" => FilterOperator::Nothing,
+        "$size" => is(Test::Size(operand::size(value)?)),
+        "$bitsAllSet" => bits(BitTest::AllSet)?,
+        "$bitsAllClear" => bits(BitTest::AllClear)?,
+        "$bitsAnySet" => bits(BitTest::AnySet)?,
+        "$bitsAnyClear" => bits(BitTest::AnyClear)?,
+        "$elemMatch" => is(elem_match(value, context)?),
+        "$all" => all_of(path, value, context)?,
+        "$not" => not(negated(path, value, context)?),
+        "$comment" => return Ok(None),
         "$near" | "$nearSphere" | "$geoNear" => {
             return Err(Error::new(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context"));
         }
@@ -97,28 +84,15 @@ fn operator(
             let error = Error::new(2, format!("unknown operator: {name}"));
             return Err(error.suggesting(name, OF_FIELD.iter().map(|word| word.name)));
         }
-    })
+    }))
 }
 
 /// Returns the disjunction of the tests.
-fn one_of(path: &QueryPath, mut tests: Vec<Test>) -> FilterOperator {
-    match tests.len() {
-        1 => FilterOperator::Is(tests.swap_remove(0)),
-        _ => FilterOperator::Node(FilterNode::Or(
-            tests.into_iter().map(|test| FilterNode::Field(path.clone(), test)).collect(),
-        )),
-    }
-}
-
-/// Converts a value to a flag as MongoDB does: false, 0 and null are false.
-fn is_true(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(flag) => *flag,
-        Value::Int(number) => *number != 0,
-        Value::Double(number) => *number != 0.0,
-        Value::Decimal(number) => !number.is_zero(),
-        Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
+fn one_of(path: &QueryPath, tests: Vec<Test>) -> FilterNode {
+    let mut nodes: Vec<_> = tests.into_iter().map(|test| FilterNode::Field(path.clone(), test)).collect();
+    match nodes.len() {
+        1 => nodes.swap_remove(0),
+        _ => FilterNode::Or(nodes),
     }
 }
 
@@ -175,13 +149,7 @@ fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
     let path = QueryPath::new("");
     let mut tests = Vec::new();
     for (name, value) in object.iter() {
-        let test = match operator(&path, name, value, object, context)? {
-            FilterOperator::Is(test) => Element::Is(test),
-            FilterOperator::Not(test) => Element::Not(vec![Element::Is(test)]),
-            FilterOperator::Node(node) => of_node(node),
-            FilterOperator::Nothing => continue,
-        };
-        tests.push(test);
+        tests.extend(operator(&path, name, value, object, context)?.map(of_node));
     }
     Ok(tests)
 }

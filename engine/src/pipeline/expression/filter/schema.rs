@@ -7,6 +7,7 @@ use crate::model::decimal;
 use crate::model::number::remainder;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
+use crate::pipeline::expression::quantifier::all;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory::{measure, measure_all};
 use crate::pipeline::value::number::whole_double;
@@ -78,13 +79,10 @@ pub enum Dependency {
 
 impl FilterSchema {
     pub fn matches(&self, value: &Value, env: &Env) -> Result<bool> {
-        for keyword in &self.keywords {
+        all(&self.keywords, |keyword| {
             env.query.tick()?;
-            if !keyword.holds(value, env)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+            keyword.holds(value, env)
+        })
     }
 }
 
@@ -123,15 +121,10 @@ impl Keyword {
             (Keyword::MaxProperties(most), Value::Object(object)) => object.len() <= *most,
             (Keyword::Required(names), Value::Object(object)) => has_all(object, names, env)?,
             (Keyword::Properties(properties), Value::Object(object)) => properties.hold(object, env)?,
-            (Keyword::Dependencies(dependencies), Value::Object(object)) => {
-                for (name, dependency) in dependencies {
-                    env.query.tick_many(object.len())?;
-                    if object.contains(name) && !dependency.holds(value, object, env)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
+            (Keyword::Dependencies(dependencies), Value::Object(object)) => all(dependencies, |(name, dependency)| {
+                env.query.tick_many(object.len())?;
+                Ok(!object.contains(name) || dependency.holds(value, object, env)?)
+            })?,
             (
                 Keyword::Minimum { .. }
                 | Keyword::Maximum { .. }
@@ -157,13 +150,10 @@ impl Keyword {
 /// Returns whether the object has fields with all these names. Each lookup counts as work, because a lookup may compare
 /// the name with all fields.
 fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
-    for name in names {
+    all(names, |name| {
         env.query.tick_many(object.len())?;
-        if !object.contains(name) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        Ok(object.contains(name))
+    })
 }
 
 fn count(schemas: &[FilterSchema], value: &Value, env: &Env) -> Result<usize> {
@@ -187,26 +177,10 @@ fn is_multiple(number: &Value, divisor: &Value) -> bool {
 impl Items {
     fn holds(&self, items: &[Value], env: &Env) -> Result<bool> {
         match self {
-            Items::Each(schema) => {
-                for item in items {
-                    if !schema.matches(item, env)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
+            Items::Each(schema) => all(items, |item| schema.matches(item, env)),
             Items::Positional(schemas, rest) => {
-                for (schema, item) in schemas.iter().zip(items) {
-                    if !schema.matches(item, env)? {
-                        return Ok(false);
-                    }
-                }
-                for item in items.iter().skip(schemas.len()) {
-                    if !rest.holds(item, env)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
+                let is_valid = all(schemas.iter().zip(items), |(schema, item)| schema.matches(item, env))?;
+                Ok(is_valid && all(items.iter().skip(schemas.len()), |item| rest.holds(item, env))?)
             }
         }
     }
@@ -214,7 +188,7 @@ impl Items {
 
 impl Properties {
     fn hold(&self, object: &Object, env: &Env) -> Result<bool> {
-        for (name, value) in object.iter() {
+        all(object.iter(), |(name, value)| {
             env.query.tick_many(1 + self.named.len())?;
             let mut is_covered = false;
             for (known, schema) in &self.named {
@@ -233,11 +207,8 @@ impl Properties {
                     }
                 }
             }
-            if !is_covered && !self.rest.holds(value, env)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+            Ok(is_covered || self.rest.holds(value, env)?)
+        })
     }
 }
 

@@ -85,8 +85,7 @@ fn schema(object: &Object, at: SchemaContext) -> Result<FilterSchema> {
 
 fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result<Option<Keyword>> {
     Ok(Some(match name {
-        "type" => Keyword::Type(json_types(value)?),
-        "bsonType" => Keyword::Type(bson_types(value)?),
+        "type" | "bsonType" => Keyword::Type(types(name, value)?),
         "enum" => Keyword::Enum(distinct("enum", value)?),
         "allOf" => Keyword::AllOf(schemas(name, value, at)?),
         "anyOf" => Keyword::AnyOf(schemas(name, value, at)?),
@@ -188,33 +187,22 @@ fn strings<'v>(name: &str, value: &'v Value) -> Result<Vec<&'v str>> {
     }
 }
 
-fn json_types(value: &Value) -> Result<TypeSet> {
+/// Parses the types of the keyword `type`, which accepts the names of JSON Schema, or of `bsonType`, which accepts
+/// MongoDB's names.
+fn types(keyword: &str, value: &Value) -> Result<TypeSet> {
     let mut types = TypeSet::default();
-    for name in strings("type", value)? {
-        types.add_name(match name {
-            "boolean" => "bool",
-            "string" | "object" | "array" | "number" | "null" => name,
-            "integer" => return Err(unsupported_integer("type")),
-            other => return err!(2, "Unknown type name alias: {other}"),
+    for name in strings(keyword, value)? {
+        types.add_name(match (keyword, name) {
+            (_, "integer") => {
+                let text = format!("$jsonSchema type 'integer' is not currently supported in '{keyword}'");
+                return Err(failed(text).with_hint("use bsonType 'int' or 'long'"));
+            }
+            ("bsonType", _) | (_, "string" | "object" | "array" | "number" | "null") => name,
+            (_, "boolean") => "bool",
+            (_, other) => return err!(2, "Unknown type name alias: {other}"),
         })?;
     }
     Ok(types)
-}
-
-fn bson_types(value: &Value) -> Result<TypeSet> {
-    let mut types = TypeSet::default();
-    for name in strings("bsonType", value)? {
-        if name == "integer" {
-            return Err(unsupported_integer("bsonType"));
-        }
-        types.add_name(name)?;
-    }
-    Ok(types)
-}
-
-fn unsupported_integer(keyword: &str) -> Error {
-    failed(format!("$jsonSchema type 'integer' is not currently supported in '{keyword}'"))
-        .with_hint("use bsonType 'int' or 'long'")
 }
 
 fn distinct(name: &str, value: &Value) -> Result<Vec<Value>> {

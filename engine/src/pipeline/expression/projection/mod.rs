@@ -80,13 +80,13 @@ impl Projection {
 
     /// Visits every path that expressions read, and every path that is kept by name.
     pub fn visit_reads(&self, visit: &mut dyn FnMut(&str)) {
-        self.root.visit_reads("", visit);
+        self.root.visit_paths(false, visit);
     }
 
     /// Visits every path that expressions read, every path that is kept by name, and every nested path that a computed
     /// field is written to.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
-        self.root.visit_paths("", visit);
+        self.root.visit_paths(true, visit);
     }
 }
 
@@ -215,21 +215,15 @@ impl Branch {
         }
     }
 
-    fn visit_reads(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
-        self.visit_fields(prefix, &mut |path, field| match field {
-            ProjectedField::Keep => visit(path),
-            ProjectedField::Computed(expr) => expr.visit_paths(&mut |path| visit(&path.segments().join("."))),
-            ProjectedField::Drop | ProjectedField::Branch(_) => {}
-        });
-    }
-
-    fn visit_paths(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
-        self.visit_fields(prefix, &mut |path, field| match field {
+    /// Visits every path that expressions read and every path that is kept by name. With `with_targets`, also visits
+    /// every nested path that a computed field is written to.
+    fn visit_paths(&self, with_targets: bool, visit: &mut dyn FnMut(&str)) {
+        self.visit_fields("", &mut |path, field| match field {
             ProjectedField::Keep => visit(path),
             ProjectedField::Computed(expr) => {
                 expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
                 // A nested computed field is written into the objects and arrays that exist in the row.
-                if path.contains('.') {
+                if with_targets && path.contains('.') {
                     visit(path);
                 }
             }

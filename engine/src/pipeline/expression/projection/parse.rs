@@ -116,10 +116,7 @@ impl ProjectionParser {
 
     fn field(&mut self, value: &Value, path: &mut Vec<Arc<str>>, scope: &ParseScope) -> Result<()> {
         let keeps = match value {
-            Value::Bool(flag) => *flag,
-            Value::Int(number) => *number != 0,
-            Value::Double(number) => *number != 0.0,
-            Value::Decimal(number) => !number.is_zero(),
+            Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Decimal(_) => Expr::truthy(Some(value)),
             Value::Object(object) if object.is_empty() => {
                 return err!(51270, "An empty sub-projection is not a valid value. Found empty object at path");
             }

@@ -95,7 +95,7 @@ fn documents(spec: &Value, sorting: &WindowOrder, scope: &ParseScope) -> Result<
     let not_whole = || Error::new(9, "Numeric document-based bounds must be an integer of 32 bits");
     let [lower, upper] = both(spec, scope, &|value| whole_i32(value).map(i64::from).ok_or_else(not_whole))?;
     let (lower, upper) = (zero(&lower, 0), zero(&upper, 0));
-    check_order(&lower, &upper, |lower, upper| lower <= upper, spec)?;
+    check_order(&lower, &upper, spec)?;
     let is_whole = matches!((&lower, &upper), (WindowBound::Unbounded, WindowBound::Unbounded));
     if !is_whole && !sorting.is_given {
         return Err(Error::new(5_339_901, "Document-based bounds require a sortBy"));
@@ -113,7 +113,7 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
         Some(unit) => {
             let not_whole = || Error::new(9, "With 'unit', range-based bounds must be an integer of 32 bits");
             let [lower, upper] = both(spec, scope, &|value| whole_i32(value).map(i64::from).ok_or_else(not_whole))?;
-            check_order(&zero(&lower, 0), &zero(&upper, 0), |lower, upper| lower <= upper, spec)?;
+            check_order(&zero(&lower, 0), &zero(&upper, 0), spec)?;
             Bounds::Dates(lower, upper, unit)
         }
         None => {
@@ -121,8 +121,7 @@ fn range(spec: &Value, window: &Object, sorting: &WindowOrder, scope: &ParseScop
                 true => Ok(value.clone()),
                 false => Err(Error::new(9, "Range-based bounds expression must be a number")),
             })?;
-            let (least, greatest) = (zero(&lower, Value::Int(0)), zero(&upper, Value::Int(0)));
-            check_order(&least, &greatest, |lower, upper| lower <= upper, spec)?;
+            check_order(&zero(&lower, Value::Int(0)), &zero(&upper, Value::Int(0)), spec)?;
             Bounds::Numbers(lower, upper)
         }
     };
@@ -141,14 +140,9 @@ fn zero<T: Clone>(bound: &WindowBound<T>, zero: T) -> WindowBound<T> {
     }
 }
 
-fn check_order<T>(
-    lower: &WindowBound<T>,
-    upper: &WindowBound<T>,
-    is_ordered: impl Fn(&T, &T) -> bool,
-    spec: &Value,
-) -> Result<()> {
+fn check_order<T: Ord>(lower: &WindowBound<T>, upper: &WindowBound<T>, spec: &Value) -> Result<()> {
     match (lower, upper) {
-        (WindowBound::Offset(lower), WindowBound::Offset(upper)) if !is_ordered(lower, upper) => {
+        (WindowBound::Offset(lower), WindowBound::Offset(upper)) if lower > upper => {
             err!(5_339_900, "Lower bound must not exceed upper bound: {}", excerpt(spec))
         }
         _ => Ok(()),

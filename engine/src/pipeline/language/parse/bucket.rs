@@ -31,18 +31,14 @@ pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
                 boundaries = Some(items?);
             }
             ("boundaries", other) => {
-                let text =
-                    format!("The $bucket 'boundaries' field must be an array, but found type: {}", other.type_name());
-                return Err(Error::new(40200, text));
+                let found = other.type_name();
+                return err!(40200, "The $bucket 'boundaries' field must be an array, but found type: {found}");
             }
             ("default", value) => default = Some(constant(value, scope, 40195, "default")?),
-            ("output", Value::Object(output)) => {
-                fields = Some(output_fields(output, scope).map_err(|error| error.within("output"))?)
-            }
+            ("output", Value::Object(output)) => fields = Some(output_fields(output, scope)?),
             ("output", other) => {
-                let text =
-                    format!("The $bucket 'output' field must be an object, but found type: {}", other.type_name());
-                return Err(Error::new(40196, text));
+                let found = other.type_name();
+                return err!(40196, "The $bucket 'output' field must be an object, but found type: {found}");
             }
             (unknown, _) => return err!(40197, "Unrecognized option to $bucket: {unknown}."),
         }
@@ -59,20 +55,14 @@ pub fn parse(value: &Value, scope: &ParseScope) -> Result<Bucket> {
         let text = "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.";
         return Err(Error::new(40199, text));
     }
-    let fields = match fields {
-        Some(fields) => fields,
-        None => accumulators::count(scope)?,
-    };
+    let fields = fields.map_or_else(|| accumulators::count(scope), Ok)?;
     Ok(Bucket { by, boundaries, default, fields })
 }
 
 fn check_boundaries(boundaries: &[Value]) -> Result<()> {
     if boundaries.len() < 2 {
-        let text = format!(
-            "The $bucket 'boundaries' field must have at least 2 values, but found {} value(s).",
-            boundaries.len()
-        );
-        return Err(Error::new(40192, text));
+        let count = boundaries.len();
+        return err!(40192, "The $bucket 'boundaries' field must have at least 2 values, but found {count} value(s).");
     }
     for pair in boundaries.windows(2) {
         if pair[0].type_rank() != pair[1].type_rank() {
@@ -105,32 +95,17 @@ pub fn parse_auto(value: &Value, scope: &ParseScope) -> Result<BucketAuto> {
         match (&**name, value) {
             ("groupBy", value) => by = Some(group_by(value, scope, 40239, "$bucketAuto")?),
             ("buckets", value) => buckets = Some(bucket_count(value)?),
-            ("output", Value::Object(output)) => {
-                fields = Some(output_fields(output, scope).map_err(|error| error.within("output"))?)
-            }
-            ("output", other) => {
-                let text =
-                    format!("The $bucketAuto 'output' field must be an object, but found type: {}.", other.type_name());
-                return Err(Error::new(40244, text));
-            }
+            ("output", Value::Object(output)) => fields = Some(output_fields(output, scope)?),
+            ("output", other) => return Err(mistyped(40244, "output", "an object", other)),
             ("granularity", Value::String(name)) => granularity = Some(granularity_of(name)?),
-            ("granularity", other) => {
-                let text = format!(
-                    "The $bucketAuto 'granularity' field must be a string, but found type: {}.",
-                    other.type_name()
-                );
-                return Err(Error::new(40261, text));
-            }
+            ("granularity", other) => return Err(mistyped(40261, "granularity", "a string", other)),
             (unknown, _) => return err!(40245, "Unrecognized option to $bucketAuto: {unknown}."),
         }
     }
     let (Some(by), Some(buckets)) = (by, buckets) else {
         return Err(Error::new(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified."));
     };
-    let fields = match fields {
-        Some(fields) if !fields.is_empty() => fields,
-        _ => accumulators::count(scope)?,
-    };
+    let fields = fields.filter(|fields| !fields.is_empty()).map_or_else(|| accumulators::count(scope), Ok)?;
     Ok(BucketAuto { by, buckets, fields, granularity })
 }
 
@@ -150,39 +125,37 @@ fn group_by(value: &Value, scope: &ParseScope, code: i32, stage: &str) -> Result
 
 fn constant(value: &Value, scope: &ParseScope, code: i32, field: &str) -> Result<Value> {
     let expr = expr::parse(value, scope)?;
-    expr.constant().cloned().ok_or_else(|| {
-        Error::new(
-            code,
-            format!("The $bucket '{field}' field must hold constant values, but found: {}.", excerpt(value)),
-        )
-    })
+    let text = || format!("The $bucket '{field}' field must hold constant values, but found: {}.", excerpt(value));
+    expr.constant().cloned().ok_or_else(|| Error::new(code, text()))
 }
 
 fn output_fields(output: &Object, scope: &ParseScope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     if output.contains("_id") {
-        return Err(Error::new(15948, "a group's _id may only be specified once"));
+        return Err(Error::new(15948, "a group's _id may only be specified once").within("output"));
     }
-    accumulators::fields(output, scope)
+    accumulators::fields(output, scope).map_err(|error| error.within("output"))
 }
 
 fn bucket_count(value: &Value) -> Result<usize> {
     if !value.is_number() {
-        let text =
-            format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {}.", value.type_name());
-        return Err(Error::new(40241, text));
+        return Err(mistyped(40241, "buckets", "a numeric value", value));
     }
-    let number = whole_i32(value).ok_or_else(|| {
-        Error::new(
+    let Some(number) = whole_i32(value) else {
+        let found = excerpt(value);
+        return err!(
             40242,
-            format!(
-                "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {}.",
-                excerpt(value)
-            ),
-        )
-    })?;
+            "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {found}."
+        );
+    };
     usize::try_from(number).ok().filter(|number| *number > 0).ok_or_else(|| {
         Error::new(40243, format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {number}."))
     })
+}
+
+/// Returns the error for a field of `$bucketAuto` that has a value of the wrong type.
+fn mistyped(code: i32, field: &str, expected: &str, found: &Value) -> Error {
+    let found = found.type_name();
+    Error::new(code, format!("The $bucketAuto '{field}' field must be {expected}, but found type: {found}."))
 }
 
 fn granularity_of(name: &str) -> Result<Granularity> {

@@ -1,6 +1,6 @@
 //! Parses `$densify`.
 
-use super::set_window_fields::{check_names, missing, mistyped};
+use super::set_window_fields::{check_names, missing, mistyped, object_in, specification};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Unit;
@@ -12,10 +12,7 @@ use crate::pipeline::value::path::FieldPath;
 const NAME: &str = "$densify";
 
 pub fn parse(value: &Value) -> Result<Densify> {
-    let Value::Object(object) = value else {
-        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
-    };
-    check_names(NAME, object, &["field", "partitionByFields", "range"])?;
+    let object = specification(NAME, value, &["field", "partitionByFields", "range"])?;
     let field = match object.get("field") {
         Some(Value::String(field)) => FieldPath::parse(field).map_err(|error| error.within("field"))?,
         None | Some(Value::Null) => return Err(missing(NAME, "field")),
@@ -32,11 +29,7 @@ pub fn parse(value: &Value) -> Result<Densify> {
         }
         Some(other) => return Err(mistyped(NAME, "partitionByFields", other, "array")),
     };
-    let range = match object.get("range") {
-        Some(Value::Object(range)) => range,
-        None | Some(Value::Null) => return Err(missing(NAME, "range")),
-        Some(other) => return Err(mistyped(NAME, "range", other, "object")),
-    };
+    let range = object_in(NAME, object, "range")?;
     let (step, range) = parse_range(range, !partition.is_empty()).map_err(|error| error.within("range"))?;
     Ok(Densify { field, partition, step, range })
 }
@@ -50,8 +43,7 @@ fn parse_range(object: &Object, has_partitions: bool) -> Result<(DensifyStep, Ra
         return Err(mistyped(RANGE, "step", step, "number"));
     }
     if step.as_f64().is_none_or(|step| step.is_nan() || step <= 0.0) {
-        let text = "The step parameter in a range statement must be a strictly positive numeric value";
-        return Err(Error::new(5_733_401, text));
+        return err!(5_733_401, "The step parameter in a range statement must be a strictly positive numeric value");
     }
     let unit = match object.get("unit") {
         None | Some(Value::Null) => None,
@@ -79,9 +71,8 @@ fn parse_range(object: &Object, has_partitions: bool) -> Result<(DensifyStep, Ra
                 return Err(Error::new(5_733_408, text));
             }
             other => {
-                let text =
-                    format!("Bounds string must either be 'full' or 'partition', but found {}", excerpt_of(other));
-                return Err(Error::new(5_946_802, text));
+                let found = excerpt_of(other);
+                return err!(5_946_802, "Bounds string must either be 'full' or 'partition', but found {found}");
             }
         },
         _ => {
@@ -95,47 +86,34 @@ fn parse_range(object: &Object, has_partitions: bool) -> Result<(DensifyStep, Ra
 
 fn between(items: &[Value], step: &DensifyStep) -> Result<Range> {
     let [lower, upper] = items else {
-        let text = "A bounding array in a range statement must have exactly two elements";
-        return Err(Error::new(5_733_403, text));
+        return err!(5_733_403, "A bounding array in a range statement must have exactly two elements");
     };
     // As in MongoDB, the order is checked before the types. Values of different types are in the order of their types.
     if lower > upper {
-        let text = "A bounding array in a range statement must be given in ascending order";
-        return Err(Error::new(5_733_402, text));
+        return err!(5_733_402, "A bounding array in a range statement must be given in ascending order");
     }
     check_types(lower, upper, step)?;
     Ok(Range::Between(lower.clone(), upper.clone()))
 }
 
 fn check_types(lower: &Value, upper: &Value, step: &DensifyStep) -> Result<()> {
-    match (lower, upper, step) {
-        (lower, _, DensifyStep::Time(..)) if lower.is_number() => {
-            let text = "Numeric bounds may not have unit parameter";
-            return Err(Error::new(5_733_409, text));
-        }
-        (lower, upper, DensifyStep::Number(step)) if lower.is_number() => {
-            if !upper.is_number() {
-                let text = "A bounding array must contain either both dates or both numeric types";
-                return Err(Error::new(5_733_406, text));
-            }
-            let rank = |value: &Value| value.as_int().is_some();
-            if rank(lower) != rank(upper) || rank(lower) != rank(step) {
-                let text = "Upper bound, lower bound, and step must all have the same type";
-                return Err(Error::new(5_876_900, text));
-            }
-        }
-        (Value::Date(_), Value::Date(_), DensifyStep::Time(..)) => {}
+    const MIXED: &str = "A bounding array must contain either both dates or both numeric types";
+    let is_int = |value: &Value| value.as_int().is_some();
+    let (code, text) = match (lower, upper, step) {
+        (Value::Date(_), Value::Date(_), DensifyStep::Time(..)) => return Ok(()),
         (Value::Date(_), Value::Date(_), DensifyStep::Number(_)) => {
-            return Err(Error::new(5_733_410, "A bounding array of dates must specify a unit"));
+            (5_733_410, "A bounding array of dates must specify a unit")
         }
-        (Value::Date(_), ..) => {
-            let text = "A bounding array must contain either both dates or both numeric types";
-            return Err(Error::new(5_733_405, text));
+        (Value::Date(_), ..) => (5_733_405, MIXED),
+        (other, ..) if !other.is_number() => {
+            return err!(5_946_800, "Lower bound must be a numeric or date, but found {}", excerpt(other));
         }
-        (other, ..) => {
-            let text = format!("Lower bound must be a numeric or date, but found {}", excerpt(other));
-            return Err(Error::new(5_946_800, text));
+        (.., DensifyStep::Time(..)) => (5_733_409, "Numeric bounds may not have unit parameter"),
+        (_, upper, _) if !upper.is_number() => (5_733_406, MIXED),
+        (.., DensifyStep::Number(step)) if is_int(lower) != is_int(upper) || is_int(lower) != is_int(step) => {
+            (5_876_900, "Upper bound, lower bound, and step must all have the same type")
         }
-    }
-    Ok(())
+        (.., DensifyStep::Number(_)) => return Ok(()),
+    };
+    Err(Error::new(code, text))
 }

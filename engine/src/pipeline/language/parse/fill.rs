@@ -1,16 +1,14 @@
 //! Parses `$fill`. Fields with a `method` become a `$setWindowFields`. Fields with a `value` become a `$set` after the
 //! `$setWindowFields`.
 
-use std::sync::Arc;
-
-use super::set_window_fields::{PartitionOrder, check_names, missing, mistyped, partition};
+use super::set_window_fields::{PartitionOrder, check_names, mistyped, object_in, partition, specification};
 use crate::model::excerpt::excerpt_of;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::{self, Expr, ParseScope};
 use crate::pipeline::expression::projection;
-use crate::pipeline::expression::window::{self, WindowOutput};
+use crate::pipeline::expression::window;
 use crate::pipeline::language::ast::Fill;
-use crate::pipeline::value::error::{Error, Result, err};
+use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
 
 const NAME: &str = "$fill";
@@ -24,15 +22,8 @@ enum FillMethod<'s> {
 }
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Fill> {
-    let Value::Object(object) = value else {
-        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
-    };
-    check_names(NAME, object, &ARGUMENTS)?;
-    let output = match object.get("output") {
-        Some(Value::Object(output)) => output,
-        Some(other) if !other.is_null() => return Err(mistyped(NAME, "output", other, "object")),
-        _ => return Err(missing(NAME, "output")),
-    };
+    let object = specification(NAME, value, &ARGUMENTS)?;
+    let output = object_in(NAME, object, "output")?;
     if output.is_empty() {
         return Err(Error::new(6_050_203, "The $fill stage requires a non-empty 'output' object"));
     }
@@ -44,7 +35,9 @@ pub fn parse(value: &Value, scope: &ParseScope) -> Result<Fill> {
         FieldPath::parse(field).map_err(within)?;
         match filled(spec).map_err(within)? {
             FillMethod::Method(function) => {
-                outputs.push(function_of(function, field, &order, scope).map_err(within)?);
+                // The window function of a method fills the field from the field's own values.
+                let spec: Value = Object::from_iter([(function, Value::from(format!("${field}")))]).into();
+                outputs.push(window::parse(field, &spec, &order.sorting(), scope).map_err(within)?);
                 fields.push(field);
             }
             FillMethod::Value(spec) => {
@@ -88,17 +81,6 @@ fn filled(spec: &Value) -> Result<FillMethod<'_>> {
         (None, Some(value)) => Ok(FillMethod::Value(value)),
         (None, None) => Ok(FillMethod::Nothing),
     }
-}
-
-/// Returns the window function that fills a field from the field's own values.
-fn function_of(
-    name: &'static str,
-    field: &Arc<str>,
-    order: &PartitionOrder,
-    scope: &ParseScope,
-) -> Result<WindowOutput> {
-    let spec: Value = Object::from_iter([(name, Value::from(format!("${field}")))]).into();
-    window::parse(field, &spec, &order.sorting(), scope)
 }
 
 /// Parses the key of partitions: an expression, or the names of fields. An argument that is null counts as absent.

@@ -48,8 +48,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
         (Some(Value::String(name)), _) => source(name)?,
         (None, Some(_)) => SubpipelineSource::Documents,
         (None, None) => {
-            let text = format!("missing 'from' option to $graphLookup stage specification: {}", excerpt(value));
-            return Err(Error::new(9, text));
+            return err!(9, "missing 'from' option to $graphLookup stage specification: {}", excerpt(value));
         }
         (Some(other), _) => {
             return err!(9, "$graphLookup argument 'from' must be a string, is type {}", other.type_name());
@@ -115,9 +114,6 @@ fn restriction(object: &Object, rows: &RowFields, surroundings: &PipelineSurroun
                 .map_err(|error| error.within("restrictSearchWithMatch"))?;
             Filter::parse(converted.as_ref().unwrap_or(spec), &surroundings.scope()).map(Some)
         }
-        Some(other) => {
-            let text = format!("restrictSearchWithMatch must be an object, found {}", other.type_name());
-            Err(Error::new(40185, text))
-        }
+        Some(other) => err!(40185, "restrictSearchWithMatch must be an object, found {}", other.type_name()),
     }
 }

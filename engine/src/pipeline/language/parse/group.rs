@@ -5,7 +5,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::{Expr, ParseScope};
 use crate::pipeline::language::ast::Group;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Group> {
     let Value::Object(object) = value else {
@@ -34,19 +34,13 @@ fn key(spec: &Value, scope: &ParseScope) -> Result<Expr> {
 }
 
 pub fn sort_by_count(value: &Value, scope: &ParseScope) -> Result<Expr> {
-    match value {
-        Value::Object(object) => match object.keys().next() {
-            Some(name) if name.starts_with('$') => expr::parse(value, scope),
-            _ => Err(Error::new(
-                40147,
-                "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
-            )),
-        },
-        Value::String(text) if text.starts_with('$') => expr::parse(value, scope),
-        Value::String(_) => Err(Error::new(
-            40148,
-            "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
-        )),
-        _ => Err(Error::new(40149, "the sortByCount field must be specified as a string or as an object")),
+    let (code, is_expression) = match value {
+        Value::Object(object) => (40147, object.keys().next().is_some_and(|name| name.starts_with('$'))),
+        Value::String(text) => (40148, text.starts_with('$')),
+        _ => return Err(Error::new(40149, "the sortByCount field must be specified as a string or as an object")),
+    };
+    if is_expression {
+        return expr::parse(value, scope);
     }
+    err!(code, "the sortByCount field must be defined as a $-prefixed path or an expression inside an object")
 }

@@ -29,8 +29,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Looku
         None if stages.is_some_and(begins_with_documents) => SubpipelineSource::Documents,
         None => return Err(Error::new(9, "must specify 'from' field for a $lookup")),
         Some(other) => {
-            let text = format!("$lookup argument 'from' must be a string, is type {}", other.type_name());
-            return Err(Error::new(9, text));
+            return err!(9, "$lookup argument 'from' must be a string, is type {}", other.type_name());
         }
     };
     check_names("$lookup", object, &ARGUMENTS)?;

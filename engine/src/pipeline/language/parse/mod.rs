@@ -59,8 +59,8 @@ fn sub_pipeline(stages: &[Value], surroundings: &PipelineSurroundings) -> Result
     for (position, spec) in stages.iter().enumerate() {
         surroundings.query.tick()?;
         let index = surroundings.index.unwrap_or(position);
-        let surroundings = surroundings.of_stage(index, rows);
-        let staged = staged(spec, position, index, &surroundings, &scope)
+        let surroundings = surroundings.of_stage(position, index, rows);
+        let staged = staged(spec, index, &surroundings, &scope)
             .map_err(|error| error.within(position.to_string()).at_stage(index))?;
         surroundings.rows.check(&staged.stage, surroundings.query);
         rows = surroundings.rows.after(&staged.stage, surroundings.query)?;
@@ -69,13 +69,7 @@ fn sub_pipeline(stages: &[Value], surroundings: &PipelineSurroundings) -> Result
     Ok(Pipeline { stages: read, first: surroundings.rows.clone(), last: rows })
 }
 
-fn staged(
-    spec: &Value,
-    position: usize,
-    index: usize,
-    surroundings: &PipelineSurroundings,
-    scope: &ParseScope,
-) -> Result<IndexedStage> {
+fn staged(spec: &Value, index: usize, surroundings: &PipelineSurroundings, scope: &ParseScope) -> Result<IndexedStage> {
     let Value::Object(object) = spec else {
         let code = if surroundings.within == ContainingStage::Facet { 40171 } else { 14 };
         return Err(Error::new(code, "Each element of the 'pipeline' array must be an object"));
@@ -84,7 +78,7 @@ fn staged(
     let (Some((name, value)), None) = (fields.next(), fields.next()) else {
         return Err(Error::new(40323, "A pipeline stage specification object must contain exactly one field."));
     };
-    let parsed = names::check(name, surroundings).and_then(|()| typed(name, value, position, surroundings, scope));
+    let parsed = names::check(name, surroundings).and_then(|()| typed(name, value, surroundings, scope));
     let (value, stage) = parsed.map_err(|error| error.within(name.clone()))?;
     let (name, text): (&str, Value) = match &**name {
         "$addFields" => ("$set", value),
@@ -96,15 +90,9 @@ fn staged(
 
 /// Converts the constants of a stage to the types of the fields with which the stage compares the constants. Then
 /// parses the stage. Returns the converted specification and the parsed stage.
-fn typed(
-    name: &str,
-    value: &Value,
-    position: usize,
-    surroundings: &PipelineSurroundings,
-    scope: &ParseScope,
-) -> Result<(Value, Stage)> {
+fn typed(name: &str, value: &Value, surroundings: &PipelineSurroundings, scope: &ParseScope) -> Result<(Value, Stage)> {
     let rows = &surroundings.rows;
-    let as_written = |value: &Value| stage(name, value, position, surroundings, scope);
+    let as_written = |value: &Value| stage(name, value, surroundings, scope);
     if name == "$match" {
         // The filter may restrict the aggregate types, and the aggregate types determine the types of the filter's
         // constants.
@@ -120,15 +108,9 @@ fn typed(
     Ok((value, stage))
 }
 
-fn stage(
-    name: &str,
-    value: &Value,
-    position: usize,
-    surroundings: &PipelineSurroundings,
-    scope: &ParseScope,
-) -> Result<Stage> {
+fn stage(name: &str, value: &Value, surroundings: &PipelineSurroundings, scope: &ParseScope) -> Result<Stage> {
     Ok(match name {
-        "$documents" => Stage::Documents(documents::parse(value, position, scope)?),
+        "$documents" => Stage::Documents(documents::parse(value, surroundings.position, scope)?),
         "$match" => Stage::Match(Filter::parse(value, scope)?),
         "$fold" => Stage::Fold(fold::parse(value, scope)?),
         "$project" => Stage::Project(projection::projection(value, scope)?),

@@ -34,21 +34,16 @@ pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
         return err!(73, "{name} must be run against the 'admin' database");
     }
-    match (surroundings.within, name) {
-        (ContainingStage::Lookup | ContainingStage::LookupEdges, "$out" | "$merge") => {
-            return err!(51047, "{name} is not allowed within a $lookup's sub-pipeline");
+    if matches!(name, "$out" | "$merge") {
+        match surroundings.within {
+            ContainingStage::Lookup | ContainingStage::LookupEdges => {
+                return err!(51047, "{name} is not allowed within a $lookup's sub-pipeline");
+            }
+            ContainingStage::UnionWith => {
+                return err!(31441, "{name} is not allowed within a $unionWith's sub-pipeline");
+            }
+            ContainingStage::Request | ContainingStage::Facet => {}
         }
-        (ContainingStage::UnionWith, "$out" | "$merge") => {
-            return err!(31441, "{name} is not allowed within a $unionWith's sub-pipeline");
-        }
-        (
-            ContainingStage::Request
-            | ContainingStage::Facet
-            | ContainingStage::Lookup
-            | ContainingStage::LookupEdges
-            | ContainingStage::UnionWith,
-            _,
-        ) => {}
     }
     let is_refused = REFUSED_OVER_ROWS.contains(&name) || name == "$changeStream";
     if surroundings.within == ContainingStage::LookupEdges && is_refused {
@@ -94,21 +89,13 @@ pub fn count(value: &Value) -> Result<Arc<str>> {
     let Value::String(name) = value else {
         return Err(Error::new(40156, "the count field must be a non-empty string"));
     };
-    let refuse = |code, text: &str| Err(Error::new(code, text));
-    if name.is_empty() {
-        return refuse(40157, "the count field must be a non-empty string");
-    }
-    if name.starts_with('$') {
-        return refuse(40158, "the count field cannot be a $-prefixed path");
-    }
-    if name.contains('\0') {
-        return refuse(40159, "the count field cannot contain a null byte");
-    }
-    if name.contains('.') {
-        return refuse(40160, "the count field cannot contain '.'");
-    }
-    if &**name == "_id" {
-        return refuse(9039800, "the count field cannot be '_id'");
-    }
-    Ok(name.clone())
+    let (code, reason) = match &**name {
+        "" => (40157, "must be a non-empty string"),
+        "_id" => (9039800, "cannot be '_id'"),
+        text if text.starts_with('$') => (40158, "cannot be a $-prefixed path"),
+        text if text.contains('\0') => (40159, "cannot contain a null byte"),
+        text if text.contains('.') => (40160, "cannot contain '.'"),
+        _ => return Ok(name.clone()),
+    };
+    err!(code, "the count field {reason}")
 }

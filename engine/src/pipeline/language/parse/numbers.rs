@@ -1,9 +1,9 @@
 //! Parses the stages that take one number: `$limit`, `$skip` and `$sample`.
 
-use crate::model::decimal;
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result, err};
+use crate::pipeline::value::number;
 
 pub fn limit(value: &Value) -> Result<u64> {
     match whole("$limit", 5107201, value)? {
@@ -34,26 +34,16 @@ pub fn sample(value: &Value) -> Result<u64> {
 }
 
 fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
-    let refuse = |reason: &str| err!(code, "invalid argument to {stage} stage: {reason}: {stage}: {}", excerpt(value));
-    let number = match value {
-        Value::Int(number) => *number,
-        Value::Double(number) if !number.is_finite() => {
-            return refuse("Expected an integer, but found NaN or infinity in");
-        }
-        Value::Double(number) if number.fract() != 0.0 => return refuse("Expected an integer"),
-        Value::Double(number) => match crate::pipeline::value::number::whole_double(*number) {
-            Some(number) => number,
-            None => return refuse("Cannot represent as a 64-bit integer"),
+    let reason = match value {
+        Value::Double(number) if !number.is_finite() => "Expected an integer, but found NaN or infinity in",
+        Value::Double(number) if number.fract() != 0.0 => "Expected an integer",
+        Value::Decimal(number) if !number.fract().is_zero() => "Expected an integer",
+        _ if !value.is_number() => "Expected a number in",
+        _ => match number::whole(value).map(u64::try_from) {
+            Some(Ok(number)) => return Ok(number),
+            Some(Err(_)) => "Expected a non-negative number in",
+            None => "Cannot represent as a 64-bit integer",
         },
-        Value::Decimal(number) if !number.fract().is_zero() => return refuse("Expected an integer"),
-        Value::Decimal(number) => match decimal::whole(*number) {
-            Some(number) => number,
-            None => return refuse("Cannot represent as a 64-bit integer"),
-        },
-        _ => return refuse("Expected a number in"),
     };
-    match u64::try_from(number) {
-        Ok(number) => Ok(number),
-        Err(_) => refuse("Expected a non-negative number in"),
-    }
+    err!(code, "invalid argument to {stage} stage: {reason}: {stage}: {}", excerpt(value))
 }

@@ -15,17 +15,10 @@ const NAME: &str = "$setWindowFields";
 const ARGUMENTS: [&str; 3] = ["partitionBy", "sortBy", "output"];
 
 pub fn parse(value: &Value, scope: &ParseScope) -> Result<Windows> {
-    let Value::Object(object) = value else {
-        return err!(9, "the {NAME} stage specification must be an object, found {}", value.type_name());
-    };
-    check_names(NAME, object, &ARGUMENTS)?;
+    let object = specification(NAME, value, &ARGUMENTS)?;
     let partition = partition(object.get("partitionBy"), scope).map_err(|error| error.within("partitionBy"))?;
     let order = PartitionOrder::parse(NAME, object).map_err(|error| error.within("sortBy"))?;
-    let output = match object.get("output") {
-        Some(Value::Object(output)) => output,
-        Some(other) if !other.is_null() => return Err(mistyped(NAME, "output", other, "object")),
-        _ => return Err(missing(NAME, "output")),
-    };
+    let output = object_in(NAME, object, "output")?;
     let sorting = order.sorting();
     let mut outputs = Vec::with_capacity(output.len());
     for (field, spec) in output.iter() {
@@ -97,6 +90,25 @@ pub fn partition(spec: Option<&Value>, scope: &ParseScope) -> Result<Option<Expr
         }
         Some(_) => Ok(None),
         None => Ok(Some(expr)),
+    }
+}
+
+/// Returns the specification of a stage. Rejects values that are not objects, and arguments that the stage does not
+/// have.
+pub fn specification<'s>(stage: &str, value: &'s Value, allowed: &[&str]) -> Result<&'s Object> {
+    let Value::Object(object) = value else {
+        return err!(9, "the {stage} stage specification must be an object, found {}", value.type_name());
+    };
+    check_names(stage, object, allowed)?;
+    Ok(object)
+}
+
+/// Returns an argument that is required and must be an object. An argument that is null counts as absent.
+pub fn object_in<'s>(stage: &str, object: &'s Object, name: &str) -> Result<&'s Object> {
+    match object.get(name) {
+        Some(Value::Object(argument)) => Ok(argument),
+        None | Some(Value::Null) => Err(missing(stage, name)),
+        Some(other) => Err(mistyped(stage, name, other, "object")),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct PipelineSurroundings<'q> {
     depth: usize,
     /// The known fields of the rows that enter the pipeline, or of the rows before the current stage.
     pub rows: RowFields,
+    /// The position of the current stage in its pipeline.
+    pub position: usize,
     /// The index of the enclosing top-level stage, if any.
     pub index: Option<usize>,
     /// The function that parses the stages of a pipeline. A field holds the function, because the parser of a single
@@ -61,6 +63,7 @@ impl<'q> PipelineSurroundings<'q> {
             facet: false,
             depth: 0,
             rows: RowFields::events(),
+            position: 0,
             index: None,
             read,
         }
@@ -92,10 +95,10 @@ impl<'q> PipelineSurroundings<'q> {
         Ok(PipelineSurroundings { within, facet, depth: self.depth + 1, rows, ..self.clone() })
     }
 
-    /// Returns the position of one stage of this pipeline. `rows` contains the known fields of the stage's input rows,
-    /// and `index` is the index of the enclosing top-level stage.
-    pub fn of_stage(&self, index: usize, rows: RowFields) -> PipelineSurroundings<'q> {
-        PipelineSurroundings { index: Some(index), rows, ..self.clone() }
+    /// Returns the surroundings of the stage at `position` in this pipeline. `rows` contains the known fields of the
+    /// stage's input rows, and `index` is the index of the enclosing top-level stage.
+    pub fn of_stage(&self, position: usize, index: usize, rows: RowFields) -> PipelineSurroundings<'q> {
+        PipelineSurroundings { position, index: Some(index), rows, ..self.clone() }
     }
 
     /// Parses the stages of a pipeline at this position.

@@ -16,11 +16,8 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(Subp
         }
         Value::Object(object) => object,
         _ => {
-            let text = format!(
-                "the $unionWith stage specification must be an object or string, but found {}",
-                value.type_name()
-            );
-            return Err(Error::new(9, text));
+            let found = value.type_name();
+            return err!(9, "the $unionWith stage specification must be an object or string, but found {found}");
         }
     };
     let (mut from, mut stages) = (None, &[][..]);
@@ -29,8 +26,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(Subp
             ("coll", Value::String(name)) => from = Some(lookup::source(name)?),
             ("pipeline", Value::Array(items)) => stages = items,
             ("coll" | "pipeline", other) => {
-                let text = format!("BSON field '$unionWith.{name}' is the wrong type '{}'", other.type_name());
-                return Err(Error::new(14, text));
+                return err!(14, "BSON field '$unionWith.{name}' is the wrong type '{}'", other.type_name());
             }
             (unknown, _) => return err!(40415, "BSON field '$unionWith.{unknown}' is an unknown field."),
         }

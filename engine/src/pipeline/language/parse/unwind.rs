@@ -13,38 +13,20 @@ pub fn parse(value: &Value) -> Result<Unwind> {
             for (name, value) in object.iter() {
                 match (&**name, value) {
                     ("path", Value::String(text)) => path = Some(&**text),
-                    ("path", other) => {
-                        let text =
-                            format!("expected a string as the path for $unwind stage, got {}", other.type_name());
-                        return Err(Error::new(28808, text));
-                    }
+                    ("path", other) => return Err(mistyped(28808, "a string as the path for", other)),
                     ("preserveNullAndEmptyArrays", Value::Bool(flag)) => preserve = *flag,
                     ("preserveNullAndEmptyArrays", other) => {
-                        let text = format!(
-                            "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}",
-                            other.type_name()
-                        );
-                        return Err(Error::new(28809, text));
+                        return Err(mistyped(28809, "a boolean for the preserveNullAndEmptyArrays option to", other));
                     }
                     ("includeArrayIndex", Value::String(text)) if !text.is_empty() => index = Some(&**text),
                     ("includeArrayIndex", other) => {
-                        let text = format!(
-                            "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got {}",
-                            other.type_name()
-                        );
-                        return Err(Error::new(28810, text));
+                        return Err(mistyped(28810, "a non-empty string for the includeArrayIndex  option to", other));
                     }
                     (unknown, _) => return err!(28811, "unrecognized option to $unwind stage: {unknown}"),
                 }
             }
         }
-        other => {
-            let text = format!(
-                "expected either a string or an object as specification for $unwind stage, got {}",
-                other.type_name()
-            );
-            return Err(Error::new(15981, text));
-        }
+        other => return Err(mistyped(15981, "either a string or an object as specification for", other)),
     }
     let path =
         path.filter(|path| !path.is_empty()).ok_or_else(|| Error::new(28812, "no path specified to $unwind stage"))?;
@@ -59,4 +41,8 @@ pub fn parse(value: &Value) -> Result<Unwind> {
         return Err(Error::new(28822, text));
     }
     Ok(Unwind { path: FieldPath::parse(path)?, index: index.map(FieldPath::parse).transpose()?, preserve })
+}
+
+fn mistyped(code: i32, expected: &str, found: &Value) -> Error {
+    Error::new(code, format!("expected {expected} $unwind stage, got {}", found.type_name()))
 }

@@ -13,6 +13,7 @@ use super::{BaseFields, RowFields, ValueKind};
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
+use crate::pipeline::value::conversion;
 use crate::pipeline::value::error::Result;
 
 /// Names of filter operators without the dollar sign, which a client may have forgotten.
@@ -286,27 +287,11 @@ fn constant(path: &str, value: &Value, is_order: bool, place: ConstantPlace) -> 
 /// Converts the values of an object with `convert`. Returns `None` if no value changes.
 pub fn fields(object: &Object, mut convert: impl FnMut(&str, &Value) -> Converted) -> Converted {
     let within = |(name, value): (&Arc<str>, &Value)| convert(name, value).map_err(|error| error.within(name.clone()));
-    let converted: Vec<Option<Value>> = object.iter().map(within).collect::<Result<_>>()?;
-    if converted.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    let values = object.iter().zip(converted);
-    let object: Object =
-        values.map(|((name, value), converted)| (name.clone(), converted.unwrap_or_else(|| value.clone()))).collect();
-    Ok(Some(object.into()))
+    Ok(conversion::fields(object, object.iter().map(within).collect::<Result<_>>()?))
 }
 
 /// Converts the items of an array with `convert`. Returns `None` if no item changes.
 pub fn each(items: &[Value], mut convert: impl FnMut(&Value) -> Converted) -> Converted {
     let within = |(place, item): (usize, &Value)| convert(item).map_err(|error| error.within(place.to_string()));
-    let converted = items.iter().enumerate().map(within).collect::<Result<_>>()?;
-    replaced(items, converted)
-}
-
-pub fn replaced(items: &[Value], converted: Vec<Option<Value>>) -> Converted {
-    if converted.iter().all(Option::is_none) {
-        return Ok(None);
-    }
-    let items = items.iter().zip(converted);
-    Ok(Some(items.map(|(item, converted)| converted.unwrap_or_else(|| item.clone())).collect::<Vec<_>>().into()))
+    Ok(conversion::items(items, items.iter().enumerate().map(within).collect::<Result<_>>()?))
 }

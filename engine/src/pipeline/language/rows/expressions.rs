@@ -2,12 +2,13 @@
 //! of an operator.
 
 use super::comparison::ComparisonTarget;
-use super::constants::{ConstantPlace, Converted, each, fields, replaced};
+use super::constants::{ConstantPlace, Converted, each, fields};
 use super::{ValueKind, one_of};
 use crate::model::date::parse_date;
 use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::OF_DATES;
+use crate::pipeline::value::conversion;
 use crate::pipeline::value::error::{Error, Result};
 
 /// The operators that compare two arguments.
@@ -62,16 +63,16 @@ fn compared(items: &[Value], operator: &str, place: ConstantPlace) -> Converted 
         let beside = others(own).find_map(|(other, kind)| Some((other, kind.as_ref()?)));
         converted.push(
             match beside {
-                Some((other, kind)) if is_constant(item) => {
+                Some((other, kind)) => {
                     let is_order = !matches!(operator, "$eq" | "$ne" | "$indexOfArray");
-                    constant(item, kind, &items[other], is_order, place)
+                    operand(item, kind, &items[other], is_order, place)
                 }
-                _ => expression(item, place),
+                None => expression(item, place),
             }
             .map_err(|error| error.within(own.to_string()))?,
         );
     }
-    replaced(items, converted)
+    Ok(conversion::items(items, converted))
 }
 
 /// Converts the constants in the arguments of `$in`.
@@ -80,22 +81,19 @@ fn membership(pair: &[Value], place: ConstantPlace) -> Converted {
     let at = |place: usize| move |error: Error| error.within(place.to_string());
     let converted = match (kind_of(value, place)?, list) {
         (Some(kind), Value::Array(items)) => {
-            let items = each(items, |item| match is_constant(item) {
-                true => constant(item, &kind, value, false, place),
-                false => expression(item, place),
-            });
+            let items = each(items, |item| operand(item, &kind, value, false, place));
             [expression(value, place).map_err(at(0))?, items.map_err(at(1))?]
         }
         (None, _) if is_constant(value) => {
             let value = match kind_of(list, place)? {
-                Some(kind) => constant(value, &kind, list, false, place).map_err(at(0))?,
+                Some(kind) => operand(value, &kind, list, false, place).map_err(at(0))?,
                 None => None,
             };
             [value, expression(list, place).map_err(at(1))?]
         }
         _ => [expression(value, place).map_err(at(0))?, expression(list, place).map_err(at(1))?],
     };
-    replaced(pair, converted.into())
+    Ok(conversion::items(pair, converted.into()))
 }
 
 /// Converts the constants in literal arrays if the operator compares the arrays with an expression whose items have a
@@ -106,10 +104,7 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
         known = known.or(kind_of(item, place)?.map(|kind| (kind, item)));
     }
     each(items, |item| match (&known, item) {
-        (Some((kind, beside)), Value::Array(constants)) => each(constants, |item| match is_constant(item) {
-            true => constant(item, kind, beside, false, place),
-            false => expression(item, place),
-        }),
+        (Some((kind, beside)), Value::Array(items)) => each(items, |item| operand(item, kind, beside, false, place)),
         _ => expression(item, place),
     })
 }
@@ -119,8 +114,8 @@ fn sets(items: &[Value], place: ConstantPlace) -> Converted {
 pub fn limits(items: &[Value], value: &Value, place: ConstantPlace) -> Converted {
     let kind = kind_of(value, place)?;
     each(items, |item| match &kind {
-        Some(kind) if is_constant(item) => constant(item, kind, value, true, place),
-        _ => expression(item, place),
+        Some(kind) => operand(item, kind, value, true, place),
+        None => expression(item, place),
     })
 }
 
@@ -189,11 +184,15 @@ impl BoundVariables<'_> {
     }
 }
 
-/// Converts a constant that is compared with the values of an expression.
-fn constant(constant: &Value, kind: &ValueKind, beside: &Value, is_order: bool, place: ConstantPlace) -> Converted {
+/// Converts an operand that is compared with the values of the expression `beside`: a constant to the kind of these
+/// values, or the constants in an expression.
+fn operand(spec: &Value, kind: &ValueKind, beside: &Value, is_order: bool, place: ConstantPlace) -> Converted {
+    if !is_constant(spec) {
+        return expression(spec, place);
+    }
     let text = beside.as_str().map(|path| path.strip_prefix('$').filter(|path| !path.starts_with('$')).unwrap_or(path));
     let shown = text.map_or_else(|| excerpt(beside), str::to_owned);
-    ComparisonTarget { kind, name: &shown, is_order }.convert(constant, place.query)
+    ComparisonTarget { kind, name: &shown, is_order }.convert(spec, place.query)
 }
 
 /// Returns the kind of the values of an expression, as far as the kind is known before the expression is parsed. For

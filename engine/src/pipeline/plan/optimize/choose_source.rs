@@ -2,8 +2,7 @@
 
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, States};
-use crate::pipeline::plan::options::SourceChoice;
-use crate::pipeline::plan::options::Surroundings;
+use crate::pipeline::plan::options::{SourceChoice, Surroundings};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::scan::AsOf;
 use crate::pipeline::source::streams::is_of_stream;

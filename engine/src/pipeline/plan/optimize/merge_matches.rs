@@ -5,10 +5,9 @@ use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
 pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
     let before = nodes.len();
-    nodes.dedup_by(|next, first| match (&mut first.step, &next.step) {
+    nodes.dedup_by(|next, first| match (&first.step, &next.step) {
         (PlanStep::Match(filter), PlanStep::Match(more)) => {
-            *filter = Filter::all([&*filter, more]);
-            first.text = crate::model::value::Object::from_iter([("$match", filter.spec().clone())]).into();
+            *first = PlanNode::of_match(first.index, Filter::all([filter, more]));
             true
         }
         _ => false,

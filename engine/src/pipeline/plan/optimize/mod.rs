@@ -109,47 +109,41 @@ pub fn optimize_inside(plan: &mut LogicalPlan, options: &Options) {
 impl Rule {
     fn apply_to(&self, plan: &mut LogicalPlan, around: &Surroundings) -> bool {
         let changed = match self.apply {
-            Apply::Nodes(apply) => self.may_change(&plan.nodes) && apply(&mut plan.nodes),
+            Apply::Nodes(_) => false,
             Apply::Plan(apply) => apply(plan, around),
         };
-        self.apply_inside(&mut plan.nodes, around) || changed
+        self.apply_to_nodes(&mut plan.nodes, around) || changed
     }
 
-    /// Returns whether the rule may change steps. A rule that moves filters may not change steps that use random
-    /// numbers.
-    fn may_change(&self, nodes: &[PlanNode]) -> bool {
-        !self.moves_filters || !nodes.iter().any(|node| draws(&node.text))
+    /// Applies the rule to steps, and to the plans and steps inside these steps. A rule that moves filters does not
+    /// change steps that use random numbers.
+    fn apply_to_nodes(&self, nodes: &mut Vec<PlanNode>, around: &Surroundings) -> bool {
+        let may_change = !self.moves_filters || !nodes.iter().any(|node| draws(&node.text));
+        let changed = match self.apply {
+            Apply::Nodes(apply) => may_change && apply(nodes),
+            Apply::Plan(_) => false,
+        };
+        self.apply_inside(nodes, around) || changed
     }
 
     /// Applies the rule to the plans and steps inside `nodes`. Returns whether a plan or step changed.
     fn apply_inside(&self, nodes: &mut [PlanNode], around: &Surroundings) -> bool {
+        let alone = Surroundings { options: around.options, join: None };
         let mut changed = false;
         for node in nodes {
             match &mut node.step {
                 PlanStep::Facet(facets) => {
                     for (_, nodes) in facets {
-                        if let Apply::Nodes(apply) = self.apply {
-                            changed |= self.may_change(nodes) && apply(nodes);
-                        }
-                        changed |= self.apply_inside(nodes, around);
+                        changed |= self.apply_to_nodes(nodes, around);
                     }
                 }
-                PlanStep::Follow(follow) => {
-                    if let Apply::Nodes(apply) = self.apply {
-                        changed |= self.may_change(&follow.nodes) && apply(&mut follow.nodes);
-                    }
-                    changed |= self.apply_inside(&mut follow.nodes, around);
-                }
+                PlanStep::Follow(follow) => changed |= self.apply_to_nodes(&mut follow.nodes, around),
                 PlanStep::Lookup(lookup) => {
                     let join = lookup.join.as_ref().map(|(_, foreign)| foreign.text().to_string());
                     changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join });
                 }
-                PlanStep::GraphLookup(lookup) => {
-                    changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join: None });
-                }
-                PlanStep::Union(plan) => {
-                    changed |= self.apply_to(plan, &Surroundings { options: around.options, join: None });
-                }
+                PlanStep::GraphLookup(lookup) => changed |= self.apply_to(&mut lookup.plan, &alone),
+                PlanStep::Union(plan) => changed |= self.apply_to(plan, &alone),
                 PlanStep::Match(_)
                 | PlanStep::Project(_)
                 | PlanStep::Group(_)

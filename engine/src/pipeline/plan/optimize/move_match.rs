@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::model::value::Object;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::filter::{Filter, FilterNode, Test};
 use crate::pipeline::language::ast::Range;
@@ -108,8 +107,8 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
     if staying.is_empty() {
         return swap(nodes, at);
     }
-    nodes[at] = node(index, &staying);
-    nodes.insert(at - 1, node(index, &moving));
+    nodes[at] = PlanNode::of_match(index, Filter::all(&staying));
+    nodes.insert(at - 1, PlanNode::of_match(index, Filter::all(&moving)));
     true
 }
 
@@ -141,10 +140,4 @@ fn selects_partitions(conjunct: &Filter, key: &str) -> bool {
 fn swap(nodes: &mut [PlanNode], at: usize) -> bool {
     nodes.swap(at - 1, at);
     true
-}
-
-fn node(index: usize, conjuncts: &[Filter]) -> PlanNode {
-    let filter = Filter::all(conjuncts);
-    let text = Object::from_iter([("$match", filter.spec().clone())]).into();
-    PlanNode { index, text, step: PlanStep::Match(filter) }
 }

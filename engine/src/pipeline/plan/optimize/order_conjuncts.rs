@@ -1,7 +1,6 @@
 //! Puts the conjuncts that cannot fail at the beginning of a `$match`. The same rows then cause errors, regardless of
 //! whether the source or the pipeline evaluates the conditions.
 
-use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 
@@ -14,9 +13,7 @@ pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
             continue;
         }
         conjuncts.sort_by_key(Filter::rank);
-        let ordered = Filter::all(&conjuncts);
-        node.text = Object::from_iter([("$match", ordered.spec().clone())]).into();
-        node.step = PlanStep::Match(ordered);
+        *node = PlanNode::of_match(node.index, Filter::all(&conjuncts));
         changed = true;
     }
     changed

@@ -1,9 +1,8 @@
 //! Moves conjuncts of a `$match` into the source, if the `$match` directly follows the source and the source can
 //! evaluate the conjuncts.
 
-use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::plan::logical::{LogicalPlan, PlanSource, PlanStep};
+use crate::pipeline::plan::logical::{LogicalPlan, PlanNode, PlanSource, PlanStep};
 use crate::pipeline::plan::options::Surroundings;
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::StreamFilter;
@@ -40,9 +39,7 @@ pub fn apply(plan: &mut LogicalPlan, _around: &Surroundings) -> bool {
     if residual.is_empty() {
         plan.nodes.remove(0);
     } else {
-        let rest = Filter::all(&residual);
-        plan.nodes[0].text = Object::from_iter([("$match", rest.spec().clone())]).into();
-        plan.nodes[0].step = PlanStep::Match(rest);
+        plan.nodes[0] = PlanNode::of_match(plan.nodes[0].index, Filter::all(&residual));
     }
     changed
 }

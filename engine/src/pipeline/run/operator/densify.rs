@@ -142,14 +142,13 @@ impl DensifyOperator {
                     None => return Ok(None),
                 },
                 Value::Array(_) => {
-                    let text = format!("Cannot densify a field below '{}', which is an array", path[..depth].join("."));
-                    return Err(Error::new(5_733_307, text));
+                    let above = path[..depth].join(".");
+                    return err!(5_733_307, "Cannot densify a field below '{above}', which is an array");
                 }
                 Value::Null => return Ok(None),
                 _ => {
-                    let text =
-                        format!("Cannot densify a field below '{}', which is not an object", path[..depth].join("."));
-                    return Err(Error::new(5_733_308, text));
+                    let above = path[..depth].join(".");
+                    return err!(5_733_308, "Cannot densify a field below '{above}', which is not an object");
                 }
             };
         }

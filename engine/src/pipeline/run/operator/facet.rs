@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::value::Object;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::rows::{KeptRow, KeptRows, Operator, RowOwner, Rows, RunContext, collect, ticked};
 use crate::pipeline::value::error::Result;
 
 /// The operator of `$facet`.
@@ -17,10 +17,7 @@ impl FacetOperator {
     fn results(&self, rows: &[KeptRow], run: RunContext) -> Result<Object> {
         let mut results = Object::with_capacity(self.facets.len());
         for (name, program) in &self.facets {
-            let input: Rows = Box::new(rows.iter().map(|kept| {
-                run.query.tick()?;
-                Ok(kept.row.clone())
-            }));
+            let input = ticked(rows.iter().map(|kept| kept.row.clone()), run.query);
             results.push(name.clone(), collect(program.over(input, run)?, RowOwner::Pipeline, run.query)?);
         }
         Ok(results)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::nested_fields;
 use crate::model::value::Value;
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect, ticked};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
@@ -28,13 +28,6 @@ impl Operator for FollowOperator {
     }
 }
 
-fn text(value: &Value) -> Option<Arc<str>> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        _ => None,
-    }
-}
-
 impl FollowOperator {
     /// Runs the sub-pipeline over the states that are reached from the nodes of a row, and returns the resulting rows
     /// as an array. The field `local` of the row contains the ids of the nodes.
@@ -44,15 +37,12 @@ impl FollowOperator {
             Some(Value::Array(items)) => {
                 run.query.tick_many(items.len())?;
                 run.query.charge(items.len() * size_of::<Arc<str>>())?;
-                items.iter().filter_map(text).collect()
+                items.iter().filter_map(Value::shared_str).collect()
             }
             Some(Value::String(id)) => vec![id],
             _ => Vec::new(),
         };
-        let ticked = table.reached_from(&ids)?.into_iter().map(|row| {
-            run.query.tick()?;
-            Ok(row)
-        });
-        Ok(collect(self.program.over(Box::new(ticked), run)?, RowOwner::Pipeline, run.query)?.into())
+        let input = ticked(table.reached_from(&ids)?.into_iter(), run.query);
+        Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into())
     }
 }

@@ -10,7 +10,7 @@ use super::nested_fields;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::run::program::Program;
-use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect};
+use crate::pipeline::run::rows::{Operator, RowOwner, Rows, RunContext, collect, ticked};
 use crate::pipeline::run::vectorized::RowProbe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -138,42 +138,25 @@ impl LookupOperator {
                 &read
             }
         };
-        let foreign = match foreign {
-            ForeignSide::Rows(foreign) => foreign,
-            ForeignSide::Columns(probe) => {
-                let values = self.join.as_ref().map(|(local, _)| local_values(local, row, run.query)).transpose()?;
-                let rows = probe.rows(values.unwrap_or_default(), run.query)?;
-                let input = Box::new(rows.map(|row| ticked(row, run.query)));
-                return Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into());
+        let local = self.join.as_ref().map(|(local, _)| local_values(local, row, run.query)).transpose()?;
+        let input = match (foreign, local, &self.probe) {
+            (ForeignSide::Columns(probe), local, _) => {
+                ticked(probe.rows(local.unwrap_or_default(), run.query)?, run.query)
             }
-        };
-        let row_indices = match (&self.join, &self.probe) {
-            (Some((local, _)), _) => {
-                let values = local_values(local, row, run.query)?;
-                Some(foreign.matching(&values, run.query)?)
+            (ForeignSide::Rows(foreign), Some(local), _) => {
+                ticked(foreign.at(foreign.matching(&local, run.query)?), run.query)
             }
-            (None, Some((_, equal))) => {
+            (ForeignSide::Rows(foreign), None, Some((_, equal))) => {
                 let value = equal.eval(&inner)?;
                 measure_all(&value, run.query)?;
                 let row_indices = foreign.by_read.get(&value).map(Vec::as_slice).unwrap_or_default();
                 run.query.charge(size_of_val(row_indices))?;
-                Some(row_indices.to_vec())
+                ticked(foreign.at(row_indices.to_vec()), run.query)
             }
-            (None, None) => None,
-        };
-        let input: Rows = match row_indices {
-            None => Box::new(foreign.rows.iter().cloned().map(|row| ticked(row, run.query))),
-            Some(row_indices) => {
-                Box::new(row_indices.into_iter().map(|row_index| ticked(foreign.rows[row_index].clone(), run.query)))
-            }
+            (ForeignSide::Rows(foreign), None, None) => ticked(foreign.rows.iter().cloned(), run.query),
         };
         Ok(collect(self.program.over(input, run)?, RowOwner::Pipeline, run.query)?.into())
     }
-}
-
-fn ticked(row: Value, query: &Context) -> Result<Value> {
-    query.tick()?;
-    Ok(row)
 }
 
 /// Adds a row index to the list of `key`, and charges the query for the entry. Returns whether the key is new.
@@ -214,6 +197,11 @@ impl ForeignRows {
         row_indices.sort_unstable();
         row_indices.dedup();
         Ok(row_indices)
+    }
+
+    /// Returns the rows at the given indexes.
+    fn at(&self, row_indices: Vec<usize>) -> impl Iterator<Item = Value> {
+        row_indices.into_iter().map(move |row_index| self.rows[row_index].clone())
     }
 }
 

@@ -12,15 +12,11 @@ pub struct MatchOperator {
 impl Operator for MatchOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
         Ok(Box::new(input.filter_map(move |row| {
-            let row = match row {
-                Ok(row) => row,
-                Err(error) => return Some(Err(error)),
-            };
-            match run.query.uncharged(|| self.filter.matches(&run.env(&row))) {
-                Ok(true) => Some(Ok(row)),
-                Ok(false) => None,
-                Err(error) => Some(Err(error)),
-            }
+            let matched = row.and_then(|row| {
+                let matches = run.query.uncharged(|| self.filter.matches(&run.env(&row)))?;
+                Ok(matches.then_some(row))
+            });
+            matched.transpose()
         })))
     }
 }

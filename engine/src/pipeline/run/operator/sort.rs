@@ -1,6 +1,5 @@
 //! `$sort`: sorts stably by the keys and then by `_id`. With a limit, the sort keeps no more rows than the limit.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::model::value::Value;
@@ -33,7 +32,8 @@ impl SortOperator {
     }
 }
 
-/// A row with its sort key.
+/// A row with its sort key. Rows compare by their keys, and rows with equal keys by their indexes.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct SortRow {
     keys: Box<[SortValue]>,
     row_index: usize,
@@ -41,26 +41,6 @@ struct SortRow {
     /// The number of bytes that the query was charged for keeping the row.
     charged: usize,
 }
-
-impl Ord for SortRow {
-    fn cmp(&self, other: &SortRow) -> Ordering {
-        self.keys.cmp(&other.keys).then_with(|| self.row_index.cmp(&other.row_index))
-    }
-}
-
-impl PartialOrd for SortRow {
-    fn partial_cmp(&self, other: &SortRow) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for SortRow {
-    fn eq(&self, other: &SortRow) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for SortRow {}
 
 impl Operator for SortOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {

@@ -15,11 +15,9 @@ pub struct UnwindOperator {
 
 impl Operator for UnwindOperator {
     fn open<'a>(&'a self, input: Rows<'a>, run: RunContext<'a>) -> Result<Rows<'a>> {
-        Ok(Box::new(input.flat_map(move |row| -> Rows<'a> {
-            match row {
-                Ok(row) => self.rows(row, run),
-                Err(error) => Box::new(std::iter::once(Err(error))),
-            }
+        Ok(Box::new(input.flat_map(move |row| match row {
+            Ok(row) => self.rows(row, run),
+            Err(error) => Box::new(std::iter::once(Err(error))),
         })))
     }
 }

@@ -7,7 +7,7 @@ use super::numbers;
 use crate::model::value::Value;
 use crate::pipeline::column::{CellKind, Cells, Column, Lists, Mask, SEGMENT, Segment, TextCode, can_keep};
 use crate::pipeline::expression::expr::Env;
-use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, MemberSet, Test};
+use crate::pipeline::expression::filter::{Comparison, FilterNode, MemberSet, Test};
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
@@ -36,7 +36,7 @@ fn is_of_cells(test: &Test) -> bool {
 
 /// Returns whether a condition may fail or take a long time. Such a condition is evaluated only for rows that satisfy
 /// the other conditions.
-fn is_costly(node: &FilterNode) -> bool {
+pub fn is_costly(node: &FilterNode) -> bool {
     match node {
         FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => nodes.iter().any(is_costly),
         FilterNode::Not(node) => is_costly(node),
@@ -101,16 +101,6 @@ impl<'a> Predicate<'a> {
             }
             FilterNode::Field(..) => None,
         })
-    }
-
-    pub fn of_filter(filter: &'a Filter, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
-        Predicate::bind(filter.node(), columns, query)
-    }
-
-    /// Returns whether the filter should be evaluated row by row, because a condition of the filter may fail or take a
-    /// long time.
-    pub fn is_of_rows(filter: &Filter) -> bool {
-        is_costly(filter.node())
     }
 
     /// Returns whether one row satisfies the filter.
@@ -198,10 +188,7 @@ impl<'a> ColumnTest<'a> {
 
     /// Returns the rows of a segment whose cells satisfy the test.
     pub fn mask(&self, segment: &Segment, query: &Context) -> Result<Mask> {
-        let mut mask = match self.values(segment) {
-            Some(mask) => mask,
-            None => return self.cell_by_cell(segment, query),
-        };
+        let Some(mut mask) = self.values(segment) else { return self.cell_by_cell(segment, query) };
         if !segment.is_plain() {
             let kinds = segment.kinds();
             mask.and(&Mask::of(kinds, |kind| matches!(kind, CellKind::Value | CellKind::Int)));
@@ -219,22 +206,18 @@ impl<'a> ColumnTest<'a> {
     /// Returns `None` if there is no specialized loop for the test and the type of the cells.
     fn values(&self, segment: &Segment) -> Option<Mask> {
         let len = segment.len();
+        let compared = |cells: &[i64], comparison: Comparison, operand: &Value| {
+            let range = numbers::ints(comparison, operand);
+            Some(range.map_or_else(|| Mask::none(len), |range| in_range(cells, range, segment.span())))
+        };
         match (segment.cells(), self.test) {
             (Cells::Empty, _) => Some(Mask::none(len)),
             (_, Test::Exists) => Some(Mask::all(len)),
-            (Cells::Ints(cells), Test::Compare(comparison, operand)) => {
-                Some(match numbers::ints(*comparison, operand) {
-                    Some(range) => in_range(cells, range, segment.span()),
-                    None => Mask::none(len),
-                })
+            (Cells::Ints(cells), Test::Compare(comparison, operand)) => compared(cells, *comparison, operand),
+            (Cells::Dates(cells), Test::Compare(comparison, Value::Date(ms))) => {
+                compared(cells, *comparison, &Value::Int(*ms))
             }
-            (Cells::Dates(cells), Test::Compare(comparison, operand)) => Some(match operand {
-                Value::Date(ms) => match numbers::ints(*comparison, &Value::Int(*ms)) {
-                    Some(range) => in_range(cells, range, segment.span()),
-                    None => Mask::none(len),
-                },
-                _ => Mask::none(len),
-            }),
+            (Cells::Dates(_), Test::Compare(..)) => Some(Mask::none(len)),
             (Cells::Ints(cells), Test::In(members)) => Some(among(cells, members)),
             (Cells::Numbers(cells), Test::Compare(comparison, operand)) => {
                 let comparison = *comparison;
@@ -329,7 +312,7 @@ impl<'a> ColumnTest<'a> {
 
 /// Returns the rows whose cells lie within `range`. `there` is a range that contains all cells. The cells are not read
 /// if `there` lies completely inside or completely outside `range`.
-fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
+pub fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
     let (min, max) = (*range.start(), *range.end());
     if min <= *there.start() && max >= *there.end() {
         return Mask::all(cells.len());

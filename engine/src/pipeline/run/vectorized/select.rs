@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::filter::{Predicate, paths};
+use super::filter::{Predicate, is_costly, paths};
 use crate::model::value::Value;
-use crate::pipeline::column::Mask;
-use crate::pipeline::column::SEGMENT;
+use crate::pipeline::column::{Mask, SEGMENT};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
@@ -60,8 +59,8 @@ impl Selects {
         let mut selection =
             RowSelection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
         for conjunct in &self.conjuncts {
-            match Predicate::of_filter(conjunct, columns, query)? {
-                Some(predicate) if Predicate::is_of_rows(conjunct) => {
+            match Predicate::bind(conjunct.node(), columns, query)? {
+                Some(predicate) if is_costly(conjunct.node()) => {
                     selection.residual.push(ResidualCondition::Cells(predicate));
                 }
                 Some(predicate) => selection.predicates.push(predicate),

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use super::filter::in_range;
 use super::numbers;
 use super::select::RowSelection;
 use crate::model::value::Value;
@@ -172,15 +173,10 @@ impl ColumnOrder<'_> {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
         let Some(segment) = column.segments().get(segment) else { return };
         let comparison = if descending { Comparison::Gte } else { Comparison::Lte };
-        let in_range = |cells: &[i64], worst: i64| {
-            let range = numbers::ints(comparison, &Value::Int(worst))?;
-            let (min, max) = (*range.start(), *range.end());
-            Some(Mask::of(cells, |cell| (*cell >= min) & (*cell <= max)))
-        };
         let fits = |order: Ordering| if descending { order.is_ge() } else { order.is_le() };
         let fitting = match (segment.cells(), key(column, highest, descending)) {
             (Cells::Ints(cells), Some(Value::Int(worst))) | (Cells::Dates(cells), Some(Value::Date(worst))) => {
-                in_range(cells, worst)
+                numbers::ints(comparison, &Value::Int(worst)).map(|range| in_range(cells, range, segment.span()))
             }
             (Cells::Numbers(cells), Some(worst)) => {
                 Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))

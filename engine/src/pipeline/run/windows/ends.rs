@@ -25,18 +25,8 @@ impl Computation<'_> for CountWindow {
 
 /// The window functions `$first` and `$last`.
 pub struct EdgeWindow<'a> {
-    column: InputColumn<'a>,
-    end: OrderEnd,
-}
-
-impl<'a> EdgeWindow<'a> {
-    pub fn first(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
-        Ok(EdgeWindow { column: InputColumn::new(input, partition)?, end: OrderEnd::Front })
-    }
-
-    pub fn last(input: &'a Expr, partition: &WindowPartition) -> Result<EdgeWindow<'a>> {
-        Ok(EdgeWindow { column: InputColumn::new(input, partition)?, end: OrderEnd::Back })
-    }
+    pub column: InputColumn<'a>,
+    pub end: OrderEnd,
 }
 
 impl<'a> Computation<'a> for EdgeWindow<'a> {
@@ -54,26 +44,12 @@ impl<'a> Computation<'a> for EdgeWindow<'a> {
 
 /// The window functions `$firstN` and `$lastN`.
 pub struct EdgeN<'a> {
-    column: InputColumn<'a>,
-    end: OrderEnd,
-    count: usize,
-}
-
-impl<'a> EdgeN<'a> {
-    pub fn new(input: &'a Expr, end: OrderEnd, count: usize, partition: &WindowPartition) -> Result<EdgeN<'a>> {
-        Ok(EdgeN { column: InputColumn::new(input, partition)?, end, count })
-    }
+    pub column: InputColumn<'a>,
+    pub end: OrderEnd,
+    pub count: usize,
 }
 
 impl Slide for EdgeN<'_> {
-    fn add(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
-        Ok(())
-    }
-
-    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
-        Ok(())
-    }
-
     fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>> {
         let count = self.count.min(frame.len());
         let rows = match self.end {
@@ -92,14 +68,8 @@ impl Slide for EdgeN<'_> {
 
 /// The window functions `$push` and `$concatArrays`.
 pub struct ListWindow<'a> {
-    column: InputColumn<'a>,
-    concatenates: bool,
-}
-
-impl<'a> ListWindow<'a> {
-    pub fn new(input: &'a Expr, concatenates: bool, partition: &WindowPartition) -> Result<ListWindow<'a>> {
-        Ok(ListWindow { column: InputColumn::new(input, partition)?, concatenates })
-    }
+    pub column: InputColumn<'a>,
+    pub concatenates: bool,
 }
 
 impl Slide for ListWindow<'_> {
@@ -107,10 +77,6 @@ impl Slide for ListWindow<'_> {
         if let (true, Some(value)) = (self.concatenates, self.column.get(row, partition)?) {
             array_of("$concatArrays", value)?;
         }
-        Ok(())
-    }
-
-    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
         Ok(())
     }
 

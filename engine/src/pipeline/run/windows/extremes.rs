@@ -12,7 +12,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::Extremum;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::window::Scale;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::memory::measure;
 
 /// The window functions `$min` and `$max`.
@@ -106,8 +106,7 @@ fn check_number(value: Option<&Value>) -> Result<()> {
         Some(value) if value.is_number() => Ok(()),
         other => {
             let found = other.map_or("missing", Value::type_name);
-            let text = format!("'input' argument to $minMaxScaler must evaluate to a numeric type, got: {found}");
-            Err(Error::new(10_487_001, text))
+            err!(10_487_001, "'input' argument to $minMaxScaler must evaluate to a numeric type, got: {found}")
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::model::number;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Unit, add_units};
 use crate::pipeline::expression::window::{Bounds, WindowBound};
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result, err};
 
 /// The frames of one window over one partition.
 pub struct Frames {
@@ -180,8 +180,7 @@ fn number(partition: &WindowPartition, row: usize) -> Result<Value> {
         }
         other => {
             let found = found(other.as_ref());
-            let text = format!("Invalid range: Expected the sortBy field to be a number, but it was {found}");
-            Err(Error::new(5_429_414, text))
+            err!(5_429_414, "Invalid range: Expected the sortBy field to be a number, but it was {found}")
         }
     }
 }
@@ -192,8 +191,7 @@ fn date(partition: &WindowPartition, row: usize) -> Result<i64> {
         Some(Value::Date(ms)) => Ok(ms),
         other => {
             let found = found(other.as_ref());
-            let text = format!("Invalid range: Expected the sortBy field to be a Date, but it was {found}");
-            Err(Error::new(5_429_513, text))
+            err!(5_429_513, "Invalid range: Expected the sortBy field to be a Date, but it was {found}")
         }
     }
 }

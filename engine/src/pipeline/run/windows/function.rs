@@ -5,14 +5,14 @@ use super::ends::{CountWindow, Derivative, EdgeN, EdgeWindow, ListWindow, Shift}
 use super::extremes::{Extreme, ScalerWindow};
 use super::integral::Integral;
 use super::moments::{MomentsWindow, Statistic};
-use super::partition::WindowPartition;
+use super::partition::{InputColumn, WindowPartition};
 use super::ranks::RankWindow;
 use super::sets::SetWindow;
 use super::single_pass::{LastKnown, LinearFill, MovingAverage, Rank};
-use super::slide::SlidingWindow;
+use super::slide::{Slide, SlidingWindow};
 use super::stacks::{MergeObjectsWindow, SumWindow};
 use crate::model::value::Value;
-use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind};
+use crate::pipeline::expression::accumulator::{Accumulator, AccumulatorKind, OrderEnd};
 use crate::pipeline::expression::window::{WindowFunction, WindowOutput};
 use crate::pipeline::value::error::Result;
 
@@ -31,10 +31,10 @@ pub fn computation<'a>(output: &'a WindowOutput, partition: &WindowPartition) ->
         WindowFunction::Rank(ranking) => Box::new(Rank::new(*ranking)),
         WindowFunction::Shift { output, by, default } => Box::new(Shift::new(output, *by, default, partition)?),
         WindowFunction::Derivative(input, unit) => Box::new(Derivative::new(input, *unit, partition)?),
-        WindowFunction::Integral(input, unit) => Box::new(SlidingWindow::new(Integral::new(input, *unit, partition)?)),
+        WindowFunction::Integral(input, unit) => sliding(Integral::new(input, *unit, partition)?),
         WindowFunction::MovingAverage(input, alpha) => Box::new(MovingAverage::new(input, *alpha, partition)?),
         WindowFunction::Covariance(input, sampled) => {
-            Box::new(SlidingWindow::new(MomentsWindow::new(Statistic::Covariance, input, *sampled, keeps, partition)?))
+            sliding(MomentsWindow::new(Statistic::Covariance, input, *sampled, keeps, partition)?)
         }
         WindowFunction::LinearFill(input) => Box::new(LinearFill::new(input, partition)?),
         WindowFunction::LastKnown(input) => Box::new(LastKnown::new(input, partition)?),
@@ -50,30 +50,30 @@ fn accumulated<'a>(
     partition: &WindowPartition,
 ) -> Result<Box<dyn Computation<'a> + 'a>> {
     let input = accumulator.input();
+    let column = || InputColumn::new(input, partition);
     Ok(match accumulator.kind() {
-        AccumulatorKind::Sum => Box::new(SlidingWindow::new(SumWindow::new(input, false, keeps, partition)?)),
-        AccumulatorKind::Average => Box::new(SlidingWindow::new(SumWindow::new(input, true, keeps, partition)?)),
+        AccumulatorKind::Sum => sliding(SumWindow::new(input, false, keeps, partition)?),
+        AccumulatorKind::Average => sliding(SumWindow::new(input, true, keeps, partition)?),
         AccumulatorKind::Deviation(sampled) => {
-            Box::new(SlidingWindow::new(MomentsWindow::new(Statistic::Deviation, input, *sampled, keeps, partition)?))
+            sliding(MomentsWindow::new(Statistic::Deviation, input, *sampled, keeps, partition)?)
         }
-        AccumulatorKind::MergeObjects => {
-            Box::new(SlidingWindow::new(MergeObjectsWindow::new(input, keeps, partition)?))
-        }
-        AccumulatorKind::Extreme(direction) => {
-            Box::new(SlidingWindow::new(Extreme::new(input, *direction, partition)?))
-        }
-        AccumulatorKind::First => Box::new(EdgeWindow::first(input, partition)?),
-        AccumulatorKind::Last => Box::new(EdgeWindow::last(input, partition)?),
-        AccumulatorKind::Edge(end, _) => Box::new(SlidingWindow::new(EdgeN::new(input, *end, count, partition)?)),
-        AccumulatorKind::Push => Box::new(SlidingWindow::new(ListWindow::new(input, false, partition)?)),
-        AccumulatorKind::ConcatArrays => Box::new(SlidingWindow::new(ListWindow::new(input, true, partition)?)),
-        AccumulatorKind::AddToSet => Box::new(SlidingWindow::new(SetWindow::new(input, false, partition)?)),
-        AccumulatorKind::SetUnion => Box::new(SlidingWindow::new(SetWindow::new(input, true, partition)?)),
+        AccumulatorKind::MergeObjects => sliding(MergeObjectsWindow::new(input, keeps, partition)?),
+        AccumulatorKind::Extreme(direction) => sliding(Extreme::new(input, *direction, partition)?),
+        AccumulatorKind::First => Box::new(EdgeWindow { column: column()?, end: OrderEnd::Front }),
+        AccumulatorKind::Last => Box::new(EdgeWindow { column: column()?, end: OrderEnd::Back }),
+        AccumulatorKind::Edge(end, _) => sliding(EdgeN { column: column()?, end: *end, count }),
+        AccumulatorKind::Push => sliding(ListWindow { column: column()?, concatenates: false }),
+        AccumulatorKind::ConcatArrays => sliding(ListWindow { column: column()?, concatenates: true }),
+        AccumulatorKind::AddToSet => sliding(SetWindow::new(input, false, partition)?),
+        AccumulatorKind::SetUnion => sliding(SetWindow::new(input, true, partition)?),
         AccumulatorKind::ExtremeN(..)
         | AccumulatorKind::Ranked(..)
         | AccumulatorKind::Percentiles(_)
-        | AccumulatorKind::Median => {
-            Box::new(SlidingWindow::new(RankWindow::new(accumulator, count, &output.bounds, partition)?))
-        }
+        | AccumulatorKind::Median => sliding(RankWindow::new(accumulator, count, &output.bounds, partition)?),
     })
+}
+
+/// Returns the computation of a function that moves its window over the partition.
+fn sliding<'a>(slide: impl Slide + 'a) -> Box<dyn Computation<'a> + 'a> {
+    Box::new(SlidingWindow::new(slide))
 }

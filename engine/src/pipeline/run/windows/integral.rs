@@ -104,10 +104,6 @@ impl Slide for Integral<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
-        Ok(())
-    }
-
     fn value(&mut self, frame: Range<usize>, _partition: &WindowPartition) -> Result<Option<Value>> {
         if frame.is_empty() {
             return Ok(Some(Value::Null));

@@ -11,11 +11,15 @@ use crate::pipeline::value::memory::own_bytes;
 
 /// The data structure of a function that depends only on the rows in the window.
 pub trait Slide {
-    /// Adds the next row of the partition to the window.
-    fn add(&mut self, row: usize, partition: &WindowPartition) -> Result<()>;
+    /// Adds the next row of the partition to the window. Does nothing by default.
+    fn add(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
+        Ok(())
+    }
 
-    /// Removes the first row from the window.
-    fn remove(&mut self, row: usize, partition: &WindowPartition) -> Result<()>;
+    /// Removes the first row from the window. Does nothing by default.
+    fn remove(&mut self, _row: usize, _partition: &WindowPartition) -> Result<()> {
+        Ok(())
+    }
 
     /// Returns the value for the window.
     fn value(&mut self, frame: Range<usize>, partition: &WindowPartition) -> Result<Option<Value>>;

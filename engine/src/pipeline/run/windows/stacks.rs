@@ -16,7 +16,7 @@ use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::sum::Sum;
 
 /// Values that can be merged in their order.
@@ -228,8 +228,7 @@ impl Slide for MergeObjectsWindow<'_> {
             Some(Value::Object(object)) => MergedFields(Some(object.clone())),
             Some(other) => {
                 let (shown, found) = (excerpt(other), other.type_name());
-                let text = format!("$mergeObjects requires object inputs, but input {shown} is of type {found}");
-                return Err(Error::new(40400, text));
+                return err!(40400, "$mergeObjects requires object inputs, but input {shown} is of type {found}");
             }
         };
         self.stacks.push(fields, partition.run.query)

@@ -35,11 +35,8 @@ pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
     if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
     }
-    match call.value(index, env)? {
-        Value::Null => Ok(None),
-        Value::String(name) => parse_zone(&name).map(Some),
-        other => err!(40517, "timezone must evaluate to a string, found {}", other.type_name()),
-    }
+    let name = call.text(index, 40517, "timezone must evaluate to a string, found", env)?;
+    name.map(|name| parse_zone(&name)).transpose()
 }
 
 /// Parses a time zone: an Olson name such as `Europe/Zurich`, `UTC`, `GMT`, or an offset such as `+02:00`.
@@ -119,17 +116,12 @@ fn nearest(ms: i64) -> Timestamp {
 /// Evaluates an argument that is a unit. Returns `None` if the argument is null.
 pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Unit>> {
     let name = call.name();
-    match call.value(index, env)? {
-        Value::Null => Ok(None),
-        Value::String(text) => match Unit::parse(&text) {
-            Some(unit) => Ok(Some(unit)),
-            None => Err(Error::new(
-                9,
-                format!("{name} parameter 'unit' value parsing failed: unknown time unit value: {}", excerpt_of(text)),
-            )),
-        },
-        other => err!(5_439_013, "{name} requires 'unit' to be a string, but got {}", other.type_name()),
-    }
+    let complaint = format_args!("{name} requires 'unit' to be a string, but got");
+    let Some(text) = call.text(index, 5_439_013, complaint, env)? else { return Ok(None) };
+    Unit::parse(&text).map(Some).ok_or_else(|| {
+        let found = excerpt_of(text);
+        Error::new(9, format!("{name} parameter 'unit' value parsing failed: unknown time unit value: {found}"))
+    })
 }
 
 /// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if the

@@ -1,5 +1,7 @@
 //! Operators that convert dates to and from strings.
 
+use std::sync::Arc;
+
 use jiff::tz::TimeZone;
 
 use super::super::operator::ArgumentForm::Named as ByName;
@@ -31,14 +33,7 @@ static TO_STRING: NamedArguments = NamedArguments {
 };
 
 fn to_string(call: &OperatorCall, env: &Env) -> Answer {
-    let format = match call.value(1, env)? {
-        Value::String(format) => Some(format),
-        Value::Null => None,
-        other => return err!(18533, "$dateToString requires that 'format' be a string, found: {}", other.type_name()),
-    };
-    if let Some(format) = &format {
-        check_format(format, "$dateToString")?;
-    }
+    let format = format_of(call, 18533, env)?;
     let Some(zone) = zone(call, 2, env)? else { return NULL };
     let Some(ms) = date(call, 0, 16006, env)? else {
         return if call.has_argument(3) { call.field(3, env) } else { NULL };
@@ -51,6 +46,16 @@ fn to_string(call: &OperatorCall, env: &Env) -> Answer {
     };
     env.query.charge(format.len() * 6)?;
     some(write(format, &local(ms, &zone)?))
+}
+
+/// Evaluates and checks the format in the second argument. Returns `None` if the argument is null or missing.
+fn format_of(call: &OperatorCall, code: i32, env: &Env) -> Result<Option<Arc<str>>> {
+    let complaint = format_args!("{} requires that 'format' be a string, found:", call.name());
+    let format = call.text(1, code, complaint, env)?;
+    if let Some(format) = &format {
+        check_format(format, call.name())?;
+    }
+    Ok(format)
 }
 
 /// Rejects a format with an unknown specifier or with a single `%` at the end.
@@ -114,18 +119,11 @@ static FROM_STRING: NamedArguments = NamedArguments {
 };
 
 fn from_string(call: &OperatorCall, env: &Env) -> Answer {
-    let format = match call.value(1, env)? {
-        Value::String(format) => Some(format),
-        Value::Null => None,
-        other => {
-            return err!(40684, "$dateFromString requires that 'format' be a string, found: {}", other.type_name());
-        }
-    };
-    if let Some(format) = &format {
-        check_format(format, "$dateFromString")?;
-        if let Some(place) = format.find("%U").or_else(|| format.find("%w")) {
-            return err!(18536, "Invalid format character '{}' in format string", &format[place..place + 2]);
-        }
+    let format = format_of(call, 40684, env)?;
+    if let Some(format) = &format
+        && let Some(place) = format.find("%U").or_else(|| format.find("%w"))
+    {
+        return err!(18536, "Invalid format character '{}' in format string", &format[place..place + 2]);
     }
     let text = call.value(0, env)?;
     if text.is_null() {
