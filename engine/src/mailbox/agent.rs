@@ -232,7 +232,8 @@ fn check_unreviewed(task: &Task<'_>, act: Act, drafts: &[ArtifactDraft]) -> Resu
 }
 
 fn not_holder(task: &Task<'_>, act: Act) -> Error {
-    let message = if task.lease().is_some() { "another claim holds the task" } else { "no claim holds the task" };
+    let message =
+        if task.lease().is_some() { "the task is held under another claim" } else { "the task is not claimed" };
     let error = conflict(ErrorCode::NotLeaseHolder, message.into(), task, act);
     error.with_detail("claimed_by", task.text(field::CLAIMED_BY).map(Value::from))
 }

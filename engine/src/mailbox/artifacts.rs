@@ -48,7 +48,7 @@ fn stored(
         let mut next = match before {
             None => draft,
             Some(before) => edit::redrafted(before, &draft).map_err(|why| {
-                let message = format!("required, because the effect of the previous version {}", why.explain());
+                let message = format!("required: the effect of the previous version {}", why.explain());
                 Error::invalid_at(format!("{}/effect", draft.at), message)
             })?,
         };
@@ -96,8 +96,8 @@ fn not_author(author: &str) -> Error {
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
-/// Gives a default name to a draft that has neither a name nor the id of an artifact. Returns any other draft
-/// unchanged. `unnamed` counts the default names in the request, so that these names differ.
+/// Gives a default name to a draft that has no name and replaces no artifact. Returns any other draft unchanged.
+/// `unnamed` counts the default names in the request, so that these names differ.
 fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {
         return draft.clone();

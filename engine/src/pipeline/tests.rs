@@ -253,8 +253,8 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
 
 #[test]
 fn a_prepared_pipeline_can_be_shared_between_threads() {
-    fn assert_crosses<T: Send + Sync>() {}
-    assert_crosses::<PreparedPipeline>();
+    fn assert_send_and_sync<T: Send + Sync>() {}
+    assert_send_and_sync::<PreparedPipeline>();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Lists the tools that plugins offer to models, and calls each tool with the rows of its pipeline.
+//! Lists the tools that plugins offer to models, and calls a tool. If the tool has a pipeline, the pipeline runs first,
+//! and the tool receives the resulting rows.
 
 use std::sync::Arc;
 

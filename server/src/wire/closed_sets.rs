@@ -133,7 +133,7 @@ closed_sets! {
     SlugReasons as "SlugReason": ["taken", "invalid"];
     /// The position in a pipeline at which a name is allowed.
     LanguageKinds as "OperatorKind": names::<NameKind>();
-    /// The name of the highest score of a search result.
+    /// The kind of match with the highest score in a search result, such as `exact` or `prefix`.
     MatchKinds as "MatchKind": search::kinds();
     /// A hook that a plugin implements.
     Hooks as "Hook": names::<Hook>();

@@ -72,7 +72,7 @@ impl From<Vec<Violation>> for EditRefusal {
 /// The reason why an effect cannot be adapted to a change of its artifact's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EffectConflict {
-    /// The payload of the effect does not contain the changed content.
+    /// The payload of the effect does not contain the previous content.
     Absent,
     /// Several parts of the payload equal the previous content. Contains the JSON pointers of the first
     /// [`MAX_PLACES`] parts.
@@ -83,9 +83,9 @@ impl EffectConflict {
     /// Returns the reason as the predicate of a sentence whose subject is the effect.
     pub fn explain(&self) -> String {
         match self {
-            EffectConflict::Absent => "does not contain the changed content".to_owned(),
+            EffectConflict::Absent => "does not contain the previous content".to_owned(),
             EffectConflict::Several(pointers) => {
-                format!("contains the changed content in several places: {}", pointers.join(", "))
+                format!("contains the previous content in several places: {}", pointers.join(", "))
             }
         }
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn copied_and_remaining_fields_keep_their_numbers_as_written() {
+    fn numbers_stay_as_written_when_fields_are_copied_or_removed() {
         let mut fields = WrittenFields::of(&object(r#"{"a":1,"b":18446744073709551616,"c":2}"#));
         fields.copy("a", &object(r#"{"x":1,"a":18446744073709551617}"#));
         fields.remove("c");

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
-/// The maximum number of levels in a value that a query builds (MongoDB's own limit for a BSON document).
+/// The maximum number of levels in a value that a query builds. Equals the default of MongoDB's `maxBSONDepth`.
 pub const MAX_DEPTH: usize = 200;
 
 /// The number of bytes of a field name that are not charged to the query.

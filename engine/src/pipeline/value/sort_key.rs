@@ -55,8 +55,8 @@ struct KeySlot<'r> {
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
-    /// If the key is read from the items of an array and the first remaining name is the index of an item: the value to
-    /// which the path leads from this item. Otherwise `None`.
+    /// The value to which the path leads from the item that the first remaining name selects by its index. `None` if
+    /// this name is not the index of an item, or if the key is not read from the items of an array.
     indexed: Option<PathValue<'r>>,
 }
 

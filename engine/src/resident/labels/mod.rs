@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_ranks_its_exact_label_before_labels_that_differ_in_signs_or_marks() {
+    fn an_exact_label_ranks_before_labels_that_differ_in_symbols_or_diacritics() {
         for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
         {
             let labels = labelled(&all);

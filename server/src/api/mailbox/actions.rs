@@ -87,8 +87,8 @@ actions! {
 
     /// Asks the agent a question, or answers the agent's question.
     ///
-    /// The task then waits for its agent, which gets the message as `task.asked`. With the action `request-changes`,
-    /// the agent gets `task.changes_requested` instead, and with `answer`, the agent gets `task.answered`.
+    /// The task then waits for its agent, which gets the message as `task.asked`, even if the message answers a
+    /// question.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     ask_task: AskTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 

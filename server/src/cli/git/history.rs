@@ -95,8 +95,8 @@ pub fn head(repository: &Repository) -> anyhow::Result<Option<Oid>> {
     }
 }
 
-/// Returns HEAD and its first parents, oldest first. The history of a shallow clone begins at the oldest commit of the
-/// clone.
+/// Returns the first-parent history of HEAD, including HEAD, oldest first. The history of a shallow clone begins at the
+/// oldest commit of the clone.
 pub fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
     let mut ids = Vec::new();
     let mut next = head(repository)?;

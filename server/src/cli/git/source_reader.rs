@@ -121,7 +121,7 @@ impl SourceReader {
         Ok(Summary { articles, missing, reported: left_out, reconciled, has_unread })
     }
 
-    /// Returns the commits to follow. `line` is HEAD with its first parents, oldest first.
+    /// Returns the commits to follow. `line` contains the first-parent history of HEAD, oldest first.
     fn route(&self, source: &FileSource, line: &[Oid]) -> CommitRoute {
         let commit = |id: &str| Oid::from_str(id).ok();
         let (base, towards) = (commit(&self.progress.commit), commit(&self.progress.towards));

@@ -52,7 +52,7 @@ fn parse(source: &str, first_line: usize, warnings: &mut Vec<Warning>) -> Result
     let line_of = |at: usize| first_line + source.get(..at).map_or(0, |before| before.matches('\n').count());
     let table = DeTable::parse(source).map_err(|error| match error.span() {
         Some(span) => Warning::new(line_of(span.start), error.message()),
-        None => Warning::new(first_line + unlocated(source, error.message()), "a name has too many parts"),
+        None => Warning::new(first_line + unlocated(source, error.message()), "a dotted key has too many parts"),
     })?;
     let mut budget = Budget::new();
     let mut converted: Vec<(usize, FrontMatterEntry)> = Vec::new();
