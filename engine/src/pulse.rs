@@ -310,7 +310,8 @@ async fn catch_up(state: &State, cause: Cause) -> bool {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::store::control::servers::{LeaderNote, WorkspaceProgress};
+    use crate::store::control::servers::WorkspaceProgress;
+    use crate::store::workspace::leader::Leader;
 
     #[test]
     fn a_limited_number_of_workspaces_is_checked_after_each_query() {
@@ -345,7 +346,7 @@ mod tests {
             pulse.clone().spawn(|| Some(Vec::new()), |_| {});
             let (workspace, server) = (format!("w{yields}").into(), Some(pulse.peers().server_id.clone()));
             pulse.peers().advance(&workspace, WorkspaceProgress { position: 1, ..WorkspaceProgress::default() });
-            pulse.peers().note_leader(&workspace, LeaderNote { server, epoch: 1 });
+            pulse.peers().note_leader(&workspace, Leader { server, epoch: 1 });
             for _ in 0..yields {
                 tokio::task::yield_now().await;
             }

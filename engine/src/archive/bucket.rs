@@ -2,13 +2,11 @@
 //! to repeat.
 
 use std::fs::File;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::buffered::BufWriter;
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 use tokio::io::AsyncWriteExt;
@@ -22,11 +20,7 @@ const MAX_READ_BYTES: u64 = 512 << 20;
 
 /// The object store of an archive: a folder, a bucket of a cloud provider, or memory.
 #[derive(Clone)]
-pub struct Bucket {
-    objects: Arc<dyn ObjectStore>,
-    prefix: Path,
-    folder: Option<Arc<LocalFileSystem>>,
-}
+pub struct Bucket(OpenObjects);
 
 /// An object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +36,7 @@ impl Bucket {
     /// configures the object store. The options have the names of the environment variables that the vendor's tools
     /// read.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Bucket> {
-        let OpenObjects { objects, prefix, folder } = Blobs::open_objects(url, options)?;
-        Ok(Bucket { objects, prefix, folder })
+        Ok(Bucket(Blobs::open_objects(url, options)?))
     }
 
     /// Writes a new object. Returns `false` if the object already exists.
@@ -62,7 +55,7 @@ impl Bucket {
     async fn write(&self, key: &str, bytes: Bytes, mode: PutMode) -> object_store::Result<()> {
         let path = self.path(key)?;
         let options = PutOptions { mode, ..PutOptions::default() };
-        self.objects.put_opts(&path, PutPayload::from(bytes), options).await?;
+        self.0.objects.put_opts(&path, PutPayload::from(bytes), options).await?;
         self.sync(path).await
     }
 
@@ -73,7 +66,7 @@ impl Bucket {
         Error: From<E>,
     {
         let path = self.path(key).map_err(failed)?;
-        let mut writer = BufWriter::new(self.objects.clone(), path.clone());
+        let mut writer = BufWriter::new(self.0.objects.clone(), path.clone());
         while let Some(block) = bytes.next().await {
             match block {
                 Ok(block) => writer.put(block).await.map_err(failed)?,
@@ -92,7 +85,7 @@ impl Bucket {
     /// `MAX_READ_BYTES` bytes.
     pub async fn read(&self, key: &str) -> Result<Option<Bytes>> {
         let path = self.path(key).map_err(failed)?;
-        let Some(found) = found(self.objects.get(&path).await).map_err(failed)? else { return Ok(None) };
+        let Some(found) = found(self.0.objects.get(&path).await).map_err(failed)? else { return Ok(None) };
         if found.meta.size > MAX_READ_BYTES {
             let message = format!("{key} has {} bytes; expected at most {MAX_READ_BYTES}", found.meta.size);
             return Err(Error::Unavailable(store::Error::corrupt(message)));
@@ -110,20 +103,20 @@ impl Bucket {
     /// Returns the bytes of an object as a stream, or `None` if the object does not exist.
     pub async fn stream(&self, key: &str) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
         let path = self.path(key).map_err(failed)?;
-        let found = found(self.objects.get(&path).await).map_err(failed)?;
+        let found = found(self.0.objects.get(&path).await).map_err(failed)?;
         Ok(found.map(|found| found.into_stream().map_err(std::io::Error::other).boxed()))
     }
 
     /// Returns whether the object exists and has this size.
     pub async fn has(&self, key: &str, size: u64) -> Result<bool> {
-        let found = found(self.objects.head(&self.path(key).map_err(failed)?).await).map_err(failed)?;
+        let found = found(self.0.objects.head(&self.path(key).map_err(failed)?).await).map_err(failed)?;
         Ok(found.is_some_and(|meta| meta.size == size))
     }
 
     /// Returns all objects below a folder, in the order of their keys.
     pub async fn list(&self, folder: &str) -> Result<Vec<ListedObject>> {
         let below = self.path(folder).map_err(failed)?;
-        let listed = self.objects.list(Some(&below)).map_ok(|meta| ListedObject {
+        let listed = self.0.objects.list(Some(&below)).map_ok(|meta| ListedObject {
             key: self.key(&meta.location),
             size: meta.size,
             modified_at: meta.last_modified.timestamp_millis(),
@@ -136,7 +129,7 @@ impl Bucket {
     /// Returns the names of the folders directly below a folder, sorted. An empty `folder` is the bucket itself.
     pub async fn folders(&self, folder: &str) -> Result<Vec<String>> {
         let below = self.path(folder).map_err(failed)?;
-        let found = self.objects.list_with_delimiter(Some(&below)).await.map_err(failed)?;
+        let found = self.0.objects.list_with_delimiter(Some(&below)).await.map_err(failed)?;
         let name = |path: &Path| path.parts().next_back().map(|part| part.as_ref().to_owned());
         let mut names: Vec<String> = found.common_prefixes.iter().filter_map(name).collect();
         names.sort_unstable();
@@ -145,17 +138,17 @@ impl Bucket {
 
     /// Removes an object. Succeeds if the object does not exist.
     pub async fn remove(&self, key: &str) -> Result<()> {
-        found(self.objects.delete(&self.path(key).map_err(failed)?).await).map(drop).map_err(failed)
+        found(self.0.objects.delete(&self.path(key).map_err(failed)?).await).map(drop).map_err(failed)
     }
 
     fn path(&self, key: &str) -> object_store::Result<Path> {
         let key = Path::parse(key)?;
-        Ok(self.prefix.parts().chain(key.parts()).collect())
+        Ok(self.0.prefix.parts().chain(key.parts()).collect())
     }
 
     fn key(&self, path: &Path) -> String {
         path.parts()
-            .skip(self.prefix.parts().count())
+            .skip(self.0.prefix.parts().count())
             .map(|part| part.as_ref().to_owned())
             .collect::<Vec<_>>()
             .join("/")
@@ -163,7 +156,7 @@ impl Bucket {
 
     /// Syncs an object to the disk if the bucket is a folder. Other buckets need no sync.
     async fn sync(&self, path: Path) -> object_store::Result<()> {
-        let Some(folder) = &self.folder else { return Ok(()) };
+        let Some(folder) = &self.0.folder else { return Ok(()) };
         let path = folder.path_to_filesystem(&path)?;
         let synced = tokio::task::spawn_blocking(move || {
             File::open(&path)?.sync_all()?;

@@ -137,15 +137,12 @@ pub async fn copy(
 /// Returns whether an error means that stored bytes are missing or incomplete, so that a retry would fail as well.
 fn is_gone(error: &Error) -> bool {
     use store::Error::{Blobs, Corrupt};
-    let error = match error {
-        Error::Unavailable(error) => error,
-        Error::Internal(error) => match error.downcast_ref::<store::Error>() {
-            Some(error) => error,
-            None => return false,
-        },
-        _ => return false,
+    let cause = match error {
+        Error::Unavailable(error) => Some(error),
+        Error::Internal(error) => error.downcast_ref::<store::Error>(),
+        _ => None,
     };
-    matches!(error, Blobs(object_store::Error::NotFound { .. }) | Corrupt { .. })
+    matches!(cause, Some(Blobs(object_store::Error::NotFound { .. }) | Corrupt { .. }))
 }
 
 /// Removes the bytes that no file has referred to for `retention_ms`. Records when bytes were first found to be unused,

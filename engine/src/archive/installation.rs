@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::bucket::Bucket;
 use super::log::{self, check_id};
 use super::seal::SealingKey;
-use super::verify::{self, ArchiveVerification, RestoreProgress};
+use super::verify::{self, ArchiveVerification, Observer};
 use crate::error::{Error, Result};
 
 /// A bucket with the backups of one installation, and the key that seals the dumps of its control database.
@@ -85,12 +85,7 @@ impl Archive {
 
     /// Verifies the archive of a workspace without reading the store, and records the result in the archive. `now_ms`
     /// is the current time, in milliseconds since 1970.
-    pub async fn verify(
-        &self,
-        workspace_id: &str,
-        now_ms: i64,
-        progress: &(dyn Fn(RestoreProgress) + Send + Sync),
-    ) -> Result<ArchiveVerification> {
+    pub async fn verify(&self, workspace_id: &str, now_ms: i64, progress: Observer<'_>) -> Result<ArchiveVerification> {
         check_id(workspace_id)?;
         verify::verify(&self.bucket, workspace_id, now_ms, progress).await
     }

@@ -50,30 +50,28 @@ struct LineText<'t> {
 /// read the line. Returns whether a line was appended.
 pub fn write_definition(definition: &PastDefinition, at: i64, lines: &mut Vec<u8>) -> bool {
     let Ok(declaration) = serde_json::from_str::<&RawValue>(&definition.text) else { return false };
-    write(&LineText { definition: Some(declaration), position: definition.position, at, ..LineText::default() }, lines)
+    let text = LineText { definition: Some(declaration), position: definition.position, at, ..LineText::default() };
+    append(lines, |lines| {
+        serde_json::to_writer(&mut *lines, &text)?;
+        lines.write_all(b"\n")
+    })
 }
 
 /// Appends the line of an event. Returns whether a line was appended.
 pub fn write_event(event: &Event, lines: &mut Vec<u8>) -> bool {
     let Ok(body) = body::write(event) else { return false };
-    let begin = lines.len();
     // The body is JSON already. Only the fields around it are serialized.
-    let is_written = write_around(event, &body, lines).is_ok();
-    if !is_written {
-        lines.truncate(begin);
-    }
-    is_written
+    append(lines, |lines| {
+        lines.write_all(EVENT_BEGIN)?;
+        serde_json::to_writer(&mut *lines, event.aggregate_id.as_str())?;
+        writeln!(lines, ",\"version\":{},\"position\":{},\"event\":{body}}}", event.version, event.position)
+    })
 }
 
-fn write_around(event: &Event, body: &str, lines: &mut Vec<u8>) -> std::io::Result<()> {
-    lines.write_all(EVENT_BEGIN)?;
-    serde_json::to_writer(&mut *lines, event.aggregate_id.as_str())?;
-    writeln!(lines, ",\"version\":{},\"position\":{},\"event\":{body}}}", event.version, event.position)
-}
-
-fn write(text: &LineText<'_>, lines: &mut Vec<u8>) -> bool {
+/// Appends the line that `write` writes. Appends nothing if `write` fails. Returns whether a line was appended.
+fn append(lines: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> bool {
     let begin = lines.len();
-    let is_written = serde_json::to_writer(&mut *lines, text).is_ok() && lines.write_all(b"\n").is_ok();
+    let is_written = write(lines).is_ok();
     if !is_written {
         lines.truncate(begin);
     }

@@ -19,7 +19,7 @@ const EPOCH_DIGITS: usize = 6;
 const NUMBER_DIGITS: usize = 12;
 
 /// An epoch of an archived log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
     pub number: u64,
     /// The epoch whose history this epoch continues.
@@ -193,10 +193,8 @@ pub async fn read_header(bucket: &Bucket, workspace_id: &str, segment: &SegmentR
 
 /// Fails if the id of a workspace is not a UUID, because the id becomes part of object keys.
 pub fn check_id(workspace_id: &str) -> Result<()> {
-    match uuid::Uuid::try_parse(workspace_id) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Error::not_found("archive of the workspace", workspace_id)),
-    }
+    let parsed = uuid::Uuid::try_parse(workspace_id).map(drop);
+    parsed.map_err(|_| Error::not_found("archive of the workspace", workspace_id))
 }
 
 /// Returns the error for an object that cannot be used.

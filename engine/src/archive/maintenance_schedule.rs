@@ -46,13 +46,11 @@ impl Backups {
         if tended.control.saturating_add(DAY_MS) <= now_ms {
             match control::thin(&self.archive().bucket, now_ms, self.settings.retention_ms).await {
                 Ok(()) => tended.control = now_ms,
-                Err(error) => {
-                    tracing::warn!(%error, cause = ?error, "could not remove old dumps of the control database")
-                }
+                Err(error) => warn(&error, None, "could not remove old dumps of the control database"),
             }
         }
         if let Err(error) = self.remove_deleted(now_ms).await {
-            tracing::warn!(%error, cause = ?error, "could not remove the archives of deleted workspaces");
+            warn(&error, None, "could not remove the archives of deleted workspaces");
         }
         if self.settings.verify {
             // A verification can use a digest only if the archive has reached the digest's position.
@@ -136,10 +134,7 @@ impl Backups {
                 Ok(true) => drop(self.unverified.lock().remove(&id)),
                 Ok(false) => drop(self.unverified.lock().insert(id)),
                 Err(error) => {
-                    tracing::warn!(
-                        %error, cause = ?error, workspace = %id,
-                        "could not read the epochs or the last verification of an archive"
-                    );
+                    warn(&error, Some(&id), "could not read the epochs or the last verification of an archive");
                 }
             }
         }
@@ -163,14 +158,11 @@ impl Backups {
                 // After an error, the last verification is used for another day.
                 Err(error) => match last {
                     Some(last) if last.at.saturating_add(VERIFIED_WITHIN_MS) > now_ms => {
-                        tracing::warn!(
-                            %error, cause = ?error, workspace = %id,
-                            "could not verify an archive; its last verification still counts"
-                        );
+                        warn(&error, Some(id), "could not verify an archive; its last verification still counts");
                         last
                     }
                     _ => {
-                        tracing::warn!(%error, cause = ?error, workspace = %id, "could not verify an archive");
+                        warn(&error, Some(id), "could not verify an archive");
                         return Ok(false);
                     }
                 },
@@ -191,10 +183,7 @@ impl Backups {
         };
         tracing::error!(workspace = %id, position, outcome = outcome.name(), problem, "an archive has problems");
         if let Err(error) = notify_operators(self, id, proof.at, problem).await {
-            tracing::warn!(
-                %error, cause = ?error, workspace = %id,
-                "could not create tasks about an archive that has problems"
-            );
+            warn(&error, Some(id), "could not create tasks about an archive that has problems");
         }
     }
 }
@@ -215,8 +204,11 @@ fn is_due(done: &HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, every_ms: i
 fn record(done: &mut HashMap<Arc<str>, i64>, id: &Arc<str>, now_ms: i64, what: &str, outcome: Result<()>) {
     match outcome {
         Ok(()) => drop(done.insert(id.clone(), now_ms)),
-        Err(error) => {
-            tracing::warn!(%error, cause = ?error, workspace = %id, "could not {what} of an archive")
-        }
+        Err(error) => warn(&error, Some(id), &format!("could not {what} of an archive")),
     }
+}
+
+/// Logs a failure of the maintenance, with the workspace whose archive is concerned.
+fn warn(error: &Error, workspace: Option<&Arc<str>>, problem: &str) {
+    tracing::warn!(%error, cause = ?error, workspace = workspace.map(tracing::field::display), "{problem}");
 }

@@ -13,7 +13,7 @@ use super::files::{self, FileBytesRef};
 use super::installation::Archive;
 use super::line::{self, ArchiveLine};
 use super::log::{self, SegmentReader, damaged};
-use super::verify::RestoreProgress;
+use super::verify::{Observer, RestoreProgress};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::WorkspaceRecord;
@@ -84,7 +84,7 @@ pub async fn restore_workspace(
     archive: &Archive,
     from: &RestoreFrom,
     into: &str,
-    progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+    progress: Observer<'_>,
 ) -> Result<RestoreOutcome> {
     let offline = engine.offline(into).await?;
     let mut restoring = RestoreRun {
@@ -124,7 +124,7 @@ struct RestoreRun<'r> {
 }
 
 impl RestoreRun<'_> {
-    async fn run(&mut self, progress: &(dyn Fn(RestoreProgress) + Send + Sync)) -> Result<()> {
+    async fn run(&mut self, progress: Observer<'_>) -> Result<()> {
         let (bucket, workspace_id) = (&self.archive.bucket, &self.from.workspace_id);
         let epoch = match self.from.epoch {
             Some(epoch) => Some(epoch),

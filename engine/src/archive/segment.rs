@@ -15,8 +15,6 @@ use serde::{Deserialize, Serialize};
 const FORMAT: u64 = 1;
 /// The first bytes of a skippable frame.
 const SKIPPABLE: [u8; 4] = 0x184D_2A50_u32.to_le_bytes();
-/// The number of bytes before the content of a skippable frame: [`SKIPPABLE`], and the length of the content.
-const FRAME: usize = 8;
 /// The number of digits of a hash.
 const DIGITS: usize = 64;
 /// The maximum size of the lines of a segment, in bytes.
@@ -118,14 +116,8 @@ pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(Segme
     let text = serde_json::to_vec(&header)?;
     let body = zstd::stream::encode_all(lines, LEVEL)?;
     let seal = sealed(&text, &body);
-    let length = DIGITS + 1 + text.len();
-    let mut segment = Vec::with_capacity(FRAME + length + body.len());
-    segment.extend_from_slice(&SKIPPABLE);
-    segment.extend_from_slice(&u32::try_from(length).map_err(std::io::Error::other)?.to_le_bytes());
-    segment.extend_from_slice(seal.as_bytes());
-    segment.push(b'\n');
-    segment.extend_from_slice(&text);
-    segment.extend_from_slice(&body);
+    let length = u32::try_from(DIGITS + 1 + text.len()).map_err(std::io::Error::other)?.to_le_bytes();
+    let segment = [&SKIPPABLE[..], &length, seal.as_bytes(), b"\n", &text, &body].concat();
     Ok((header, segment.into()))
 }
 

@@ -32,12 +32,6 @@ pub struct SegmentContent {
     pub definitions: Vec<PastDefinition>,
 }
 
-impl SegmentContent {
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.definitions.is_empty()
-    }
-}
-
 impl LogSource {
     pub fn db(&self) -> &DatabaseReader {
         match self {

@@ -48,6 +48,9 @@ pub struct RestoreProgress {
     pub end: u64,
 }
 
+/// A function that is called with the progress of a restore or a verification.
+pub type Observer<'o> = &'o (dyn Fn(RestoreProgress) + Send + Sync);
+
 /// The outcome of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantArray, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -115,15 +118,10 @@ pub async fn verify(
     bucket: &Bucket,
     workspace_id: &str,
     now_ms: i64,
-    progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+    progress: Observer<'_>,
 ) -> Result<ArchiveVerification> {
-    let mut proof = ArchiveVerification {
-        position: 0,
-        at: now_ms,
-        outcome: VerificationResult::Partial,
-        events: 0,
-        problems: Vec::new(),
-    };
+    let (outcome, problems) = (VerificationResult::Partial, Vec::new());
+    let mut proof = ArchiveVerification { position: 0, at: now_ms, outcome, events: 0, problems };
     match verify_into(bucket, workspace_id, &mut proof, progress).await {
         Ok(()) => {}
         Err(error) if log::is_damage(&error) => {
@@ -156,7 +154,7 @@ async fn verify_into(
     bucket: &Bucket,
     workspace_id: &str,
     proof: &mut ArchiveVerification,
-    progress: &(dyn Fn(RestoreProgress) + Send + Sync),
+    progress: Observer<'_>,
 ) -> Result<()> {
     let epochs = log::epochs(bucket, workspace_id).await?;
     let epoch = *epochs.last().ok_or_else(|| Error::not_found("archive of the workspace", workspace_id))?;

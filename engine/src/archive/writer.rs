@@ -10,7 +10,7 @@ use super::bucket::Bucket;
 use super::files::{self, FileBytesRef};
 use super::line;
 use super::log::{self, Epoch, SegmentRef, damaged};
-use super::segment::{self, ArchivePlace, SegmentHeader};
+use super::segment::{self, SegmentHeader};
 use super::source::{LogSource, SegmentContent};
 use crate::access::Access;
 use crate::error::{Error, Result};
@@ -45,10 +45,7 @@ impl ArchiveWriter {
         for _ in 0..MAX_EPOCH_ATTEMPTS {
             let newest = log::epochs(bucket, workspace_id).await?.last().copied();
             let begun = match newest {
-                None => {
-                    let (branch, last_event_id, last_definition) = (ArchivePlace::default(), None, None);
-                    Epoch { number: 1, parent: None, branch, last_event_id, last_definition, began_at: now_ms }
-                }
+                None => Epoch { number: 1, began_at: now_ms, ..Epoch::default() },
                 Some(number) => {
                     let mut writer = ArchiveWriter::end_of(bucket, workspace_id, number).await?;
                     if writer.agrees_with(source).await? {
@@ -137,7 +134,7 @@ impl ArchiveWriter {
     /// Archives the next part of the log, with the bytes of its files. Returns whether anything was archived.
     pub async fn advance(&mut self, bucket: &Bucket, source: &LogSource, blobs: &Blobs, now_ms: i64) -> Result<bool> {
         let part = source.part_after(self.last.end.position, self.last.end.definitions).await?;
-        if part.is_empty() {
+        if part.events.is_empty() && part.definitions.is_empty() {
             return Ok(false);
         }
         for named in part.events.iter().filter_map(|event| FileBytesRef::of(event)) {

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::peers::Peers;
 use crate::error::{Error, Result};
 use crate::metric;
-use crate::store::control::servers::LeaderNote;
 use crate::store::workspace::leader::Leader;
 use crate::store::{self, Database};
 
@@ -91,8 +90,7 @@ impl Leadership {
         let is_own = leader.server.as_ref() == Some(&peers.server_id);
         let lead = is_own.then_some(Lead { epoch: Some(leader.epoch) });
         if is_own {
-            let note = LeaderNote { server: leader.server.clone(), epoch: leader.epoch };
-            peers.note_leader(&self.workspace_id, note);
+            peers.note_leader(&self.workspace_id, leader.clone());
         }
         let was_own = self.known.lock().replace(LeaderReading { leader, read_at, gaps });
         let was_own = was_own.is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id));
@@ -144,7 +142,7 @@ impl Leadership {
             return;
         }
         if !is_needed {
-            peers.note_leader(&self.workspace_id, LeaderNote { server: None, epoch });
+            peers.note_leader(&self.workspace_id, Leader { server: None, epoch });
         }
         if let Err(error) = self.db.release_leadership(&server, epoch).await {
             tracing::debug!(%error, workspace = %self.workspace_id, "failed to release the leadership; will retry");
@@ -211,7 +209,7 @@ mod tests {
     async fn a_server_reports_the_start_and_the_end_of_its_leadership() {
         let [(a, of_a), _] = twins().await;
         a.acquire(false).await.expect("the leadership");
-        let note = |server: Option<&str>| LeaderNote { server: server.map(Arc::from), epoch: 1 };
+        let note = |server: Option<&str>| Leader { server: server.map(Arc::from), epoch: 1 };
         assert_eq!(of_a.take_unreported().leaders, [("0-1".into(), note(Some("a")))]);
         a.release(false).await;
         assert_eq!(of_a.take_unreported().leaders, [("0-1".into(), note(None))]);

@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::store::control::servers::{ALIVE_MS, LeaderNote, WorkspaceProgress};
+use crate::store::control::servers::{ALIVE_MS, WorkspaceProgress};
+use crate::store::workspace::leader::Leader;
 
 /// The servers of a store, as of this server's last reading of the store.
 pub struct Peers {
@@ -21,7 +22,7 @@ pub struct Peers {
     lost_at: watch::Sender<Option<Instant>>,
     unreported: Mutex<FxHashMap<Arc<str>, WorkspaceProgress>>,
     /// The workspace leaders that this server has yet to report to the other servers.
-    unnoted: Mutex<FxHashMap<Arc<str>, LeaderNote>>,
+    unnoted: Mutex<FxHashMap<Arc<str>, Leader>>,
     /// The notification that wakes the reporting task when progress or a leader must be reported.
     advanced: Notify,
 }
@@ -30,7 +31,7 @@ pub struct Peers {
 #[derive(Debug, PartialEq)]
 pub struct PendingReport {
     pub progress: Vec<(Arc<str>, WorkspaceProgress)>,
-    pub leaders: Vec<(Arc<str>, LeaderNote)>,
+    pub leaders: Vec<(Arc<str>, Leader)>,
 }
 
 /// The servers that were alive at the last beat of the pulse, and the gaps between beats so far.
@@ -118,13 +119,13 @@ impl Peers {
     }
 
     /// Adds the leader of a workspace to the next report to the other servers.
-    pub fn note_leader(&self, workspace_id: &Arc<str>, note: LeaderNote) {
+    pub fn note_leader(&self, workspace_id: &Arc<str>, note: Leader) {
         self.unnoted.lock().insert(workspace_id.clone(), note);
         self.advanced.notify_one();
     }
 
     /// Puts back leaders that could not be reported. Keeps a later leader of the same workspace.
-    pub fn put_back_leaders(&self, notes: Vec<(Arc<str>, LeaderNote)>) {
+    pub fn put_back_leaders(&self, notes: Vec<(Arc<str>, Leader)>) {
         let mut unnoted = self.unnoted.lock();
         for (workspace_id, note) in notes {
             unnoted.entry(workspace_id).or_insert(note);

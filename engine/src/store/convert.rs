@@ -39,15 +39,10 @@ pub fn named<T>(kind: &str, record: &Record, read: impl FnOnce() -> Result<T>) -
 fn id_text(id: &Record) -> Option<String> {
     let parts = |parts: &[Record]| parts.iter().filter_map(id_text).collect::<Vec<_>>().join("/");
     Some(match id {
-        Record::String(text) => text.clone(),
+        Record::String(text) | Record::RecordId(RecordId { key: RecordIdKey::String(text), .. }) => text.clone(),
+        Record::Array(array) | Record::RecordId(RecordId { key: RecordIdKey::Array(array), .. }) => parts(array),
         Record::Number(number) => number.to_string(),
-        Record::Array(array) => parts(array),
-        Record::RecordId(RecordId { key, .. }) => match key {
-            RecordIdKey::Array(array) => parts(array),
-            RecordIdKey::String(text) => text.clone(),
-            RecordIdKey::Number(number) => number.to_string(),
-            _ => return None,
-        },
+        Record::RecordId(RecordId { key: RecordIdKey::Number(number), .. }) => number.to_string(),
         _ => return None,
     })
 }
@@ -79,6 +74,11 @@ pub fn to_record_object(object: &Object) -> RecordObject {
 pub fn fields<K: Into<String>>(fields: impl IntoIterator<Item = (K, Record)>) -> RecordObject {
     let fields: BTreeMap<String, Record> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
     RecordObject::from(fields)
+}
+
+/// Returns a database object with these fields.
+pub fn object<K: Into<String>>(content: impl IntoIterator<Item = (K, Record)>) -> Record {
+    Record::Object(fields(content))
 }
 
 pub fn record_id(table: &str, key: impl Into<RecordIdKey>) -> Record {

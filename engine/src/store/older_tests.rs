@@ -52,7 +52,7 @@ fn nested(levels: usize) -> Value {
 
 /// Returns a snapshot record in the format of older programs.
 fn older_node(id: &str, version: u64, state: &str) -> Record {
-    Record::Object(convert::fields([
+    convert::object([
         ("id", convert::record_id("node", id)),
         ("aggregate_id", convert::text(id)),
         ("aggregate_type", convert::text("article")),
@@ -64,8 +64,8 @@ fn older_node(id: &str, version: u64, state: &str) -> Record {
         ("deleted", Record::Bool(false)),
         ("revision", convert::integer(1)),
         ("text", Record::String(state.to_owned())),
-        ("state", Record::Object(convert::fields([("n", convert::integer(1))]))),
-    ]))
+        ("state", convert::object([("n", convert::integer(1))])),
+    ])
 }
 
 async fn upsert(log: &Database, record: Record) {
@@ -112,7 +112,7 @@ async fn states_with_unreadable_snapshots_are_folded_from_the_log_and_stored_aga
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
     log.append_events(&events.map(EventWrite::from)).await.expect("written");
     upsert(&log, older_node("a", 2, "{\"n\":")).await;
-    upsert(&log, Record::Object(convert::fields([("id", convert::record_id("node", "b"))]))).await;
+    upsert(&log, convert::object([("id", convert::record_id("node", "b"))])).await;
     log.write_nodes(&[], None, Some((NODES, 3)), None).await.expect("written");
     assert!(snapshots(&log).await.iter().all(Result::is_err));
 
@@ -159,7 +159,7 @@ async fn unreadable_facts_do_not_affect_the_facts_about_other_aggregates() {
     {
         let key = vec![convert::integer(0), convert::text(id)];
         let id = convert::record_id("finding", surrealdb::types::RecordIdKey::Array(key.into()));
-        upsert(&log, Record::Object(convert::fields([("id", id), ("text", Record::String(text))]))).await;
+        upsert(&log, convert::object([("id", id), ("text", Record::String(text))])).await;
     }
     let found = log.read_facts(0, KeyRange::default()).await.expect("records");
     let counts: Vec<_> =

@@ -124,6 +124,12 @@ impl DatabaseReader {
         convert::list(found.first())?.map(read).collect()
     }
 
+    /// Returns the record of a table with this id.
+    pub(super) async fn read_record<T: StoredRecord>(&self, table: &str, id: &str) -> Result<Option<T>> {
+        let values = [("id", convert::record_id(table, id))];
+        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, T::read).await
+    }
+
     /// Reads all records of a statement in pages of `limit`. The statement must contain `LIMIT $limit START $start`.
     pub(super) async fn read_pages<T>(
         &self,

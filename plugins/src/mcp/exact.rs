@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use foldwork_engine::model::written::is_likely_in;
-use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The field of a result that contains the data of a tool.
@@ -14,21 +13,12 @@ const STRUCTURED_CONTENT: &str = "structuredContent";
 /// Returns the text of the arguments in a message that calls a tool, if the text may have numbers that no double
 /// represents exactly.
 pub fn sent_arguments(message: &[u8]) -> Option<Arc<str>> {
-    #[derive(Deserialize)]
-    struct Message<'m> {
-        #[serde(borrow)]
-        params: Params<'m>,
-    }
-    #[derive(Deserialize)]
-    struct Params<'m> {
-        #[serde(borrow)]
-        arguments: &'m RawValue,
-    }
     if !is_likely_in(message) {
         return None;
     }
-    let message: Message<'_> = serde_json::from_slice(message).ok()?;
-    Some(message.params.arguments.get().into())
+    let message: BTreeMap<String, &RawValue> = serde_json::from_slice(message).ok()?;
+    let params: BTreeMap<String, &RawValue> = serde_json::from_str(message.get("params")?.get()).ok()?;
+    Some(params.get("arguments")?.get().into())
 }
 
 /// The text of a tool's result, if the text may have numbers that no double represents exactly. All clones share the

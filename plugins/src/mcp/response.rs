@@ -1,6 +1,7 @@
 //! Builds the results of tools: data as structured content and as text, or an error with its code and position.
 
 use foldwork_engine::error::ErrorCode;
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Result};
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -22,7 +23,7 @@ impl McpSettings {
             }
             // Errors have no structured content, because clients validate structured content against the schema of the
             // tool's result.
-            Err(described) => CallToolResult::error(vec![ContentBlock::text(text_of(&described))]),
+            Err(described) => CallToolResult::error(vec![ContentBlock::text(json::text(&described))]),
         }
     }
 
@@ -38,8 +39,4 @@ impl McpSettings {
         );
         Err(Error::invalid_with_code(ErrorCode::ResponseTooLarge, message))
     }
-}
-
-fn text_of(described: &Object) -> String {
-    serde_json::to_string(described).unwrap_or_default()
 }

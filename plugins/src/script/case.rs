@@ -74,8 +74,8 @@ pub fn run(script: &Script, folder: &PluginFolder) -> Result<Vec<CaseOutcome>, L
         let (line, _) = line_and_column(&folder.cases, case.span().start);
         let case = case.into_inner();
         let name = case.name.clone();
-        let (failure, logged) = functions::capture(|| case.failure(script, folder));
-        let failure = failure.map(|message| LoadError {
+        let (checked, logged) = functions::capture(|| case.check(script, folder));
+        let failure = checked.err().map(|message| LoadError {
             line: Some(line),
             ..LoadError::new(&path, format!("the case '{name}' fails: {message}"))
         });
@@ -85,28 +85,27 @@ pub fn run(script: &Script, folder: &PluginFolder) -> Result<Vec<CaseOutcome>, L
 }
 
 impl Case {
-    fn failure(self, script: &Script, folder: &PluginFolder) -> Option<String> {
+    /// Runs the case. Fails with a message if the hook does not return the expected result or failure, or if the case
+    /// itself is invalid.
+    fn check(self, script: &Script, folder: &PluginFolder) -> Result<(), String> {
         let expectation = match (&self.expect, &self.error) {
             (Some(expect), None) => Ok(expect.clone()),
             (None, Some(error)) => Err(error.clone()),
-            _ => return Some("exactly one of `expect` and `error` is required".into()),
+            _ => return Err("exactly one of `expect` and `error` is required".into()),
         };
-        let returned = match self.returned(script, folder) {
-            Ok(returned) => returned,
-            Err(wrong) => return Some(wrong),
-        };
+        let (hook, returned) = self.returned(script, folder)?;
         match (expectation, returned) {
-            (Ok(expectation), (hook, Ok(returned))) => match expected(hook, &expectation) {
-                Ok(expectation) => difference(&expectation, &returned),
-                Err(wrong) => Some(format!("the expected value is not a valid result: {wrong}")),
+            (Ok(expectation), Ok(returned)) => match expected(hook, &expectation) {
+                Ok(expectation) => difference(&expectation, &returned).map_or(Ok(()), Err),
+                Err(wrong) => Err(format!("the expected value is not a valid result: {wrong}")),
             },
-            (Ok(_), (_, Err(message))) => Some(message),
-            (Err(error), (_, Ok(returned))) => {
-                Some(format!("expected a failure with '{error}', but the hook returned\n{}", pretty(&returned)))
+            (Ok(_), Err(message)) => Err(message),
+            (Err(error), Ok(returned)) => {
+                Err(format!("expected a failure with '{error}', but the hook returned\n{}", pretty(&returned)))
             }
-            (Err(error), (_, Err(message))) if message.contains(&error) => None,
-            (Err(error), (_, Err(message))) => {
-                Some(format!("expected a failure with '{error}', but the hook failed with\n{message}"))
+            (Err(error), Err(message)) if message.contains(&error) => Ok(()),
+            (Err(error), Err(message)) => {
+                Err(format!("expected a failure with '{error}', but the hook failed with\n{message}"))
             }
         }
     }

@@ -74,7 +74,8 @@ impl ValueReader {
         } else if let Ok(flag) = value.as_bool() {
             Ok(Value::Bool(flag))
         } else if let Ok(number) = value.as_float() {
-            self.double(number)
+            let finite = number.is_finite().then_some(Value::Double(number));
+            finite.ok_or_else(|| format!("{} is not a finite number", self.path))
         } else if let Ok(map) = value.as_map_ref() {
             self.map(&map, depth)
         } else if let Ok(items) = value.as_array_ref() {
@@ -83,13 +84,6 @@ impl ValueReader {
             Ok(Value::from(character.to_string()))
         } else {
             Err(format!("{} has the type {}; expected a map, an array or a scalar", self.path, value.type_name()))
-        }
-    }
-
-    fn double(&self, number: f64) -> Result<Value, String> {
-        match number.is_finite() {
-            true => Ok(Value::Double(number)),
-            false => Err(format!("{} is not a finite number", self.path)),
         }
     }
 
@@ -124,17 +118,13 @@ impl ValueReader {
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), String> {
-        match self.bytes_left.checked_sub(bytes) {
-            Some(remaining) => {
-                self.bytes_left = remaining;
-                Ok(())
-            }
-            None => {
-                self.is_exceeded = true;
-                let (max_bytes, path) = (self.max_bytes, cut(&self.path));
-                Err(format!("the value is larger than {max_bytes} bytes; the limit is exceeded at {path}"))
-            }
-        }
+        let Some(remaining) = self.bytes_left.checked_sub(bytes) else {
+            self.is_exceeded = true;
+            let (max_bytes, path) = (self.max_bytes, cut(&self.path));
+            return Err(format!("the value is larger than {max_bytes} bytes; the limit is exceeded at {path}"));
+        };
+        self.bytes_left = remaining;
+        Ok(())
     }
 }
 

@@ -16,6 +16,20 @@ use super::output::{counted, print_line};
 use super::progress::ProgressIndicator;
 use super::{pages, table};
 
+/// The heading of each column of the list of backups, and the JSON pointer to the column's value in a record.
+const COLUMNS: [(&str, &str); 10] = [
+    ("workspace_id", "/workspace_id"),
+    ("epoch", "/epoch"),
+    ("position", "/position"),
+    ("head", "/head"),
+    ("lag", "/lag"),
+    ("to", "/to"),
+    ("bytes", "/bytes"),
+    ("verified", "/verified/outcome"),
+    ("verified_at", "/verified/at"),
+    ("error", "/error"),
+];
+
 /// The arguments of `foldwork backup`.
 pub type Arguments = ServerArguments<Action>;
 
@@ -70,25 +84,8 @@ async fn status(client: &Client, as_json: bool) -> anyhow::Result<()> {
     };
     pages::each(client, &["system", "backups"], &[("limit", "200")], None, take).await?;
     let control_at = control_at.map_or_else(|| "not archived yet".to_owned(), |at| format!("archived at {at}"));
-    let shown = || format!("{url}, control database {control_at}\n\n{}", listing(&records));
+    let shown = || format!("{url}, control database {control_at}\n\n{}", table::pointed(&COLUMNS, &records));
     table::print_records(&records, as_json, shown)
-}
-
-fn listing(records: &[Value]) -> String {
-    /// The heading of each column, and the JSON pointer to the column's value in a record.
-    const COLUMNS: [(&str, &str); 10] = [
-        ("workspace_id", "/workspace_id"),
-        ("epoch", "/epoch"),
-        ("position", "/position"),
-        ("head", "/head"),
-        ("lag", "/lag"),
-        ("to", "/to"),
-        ("bytes", "/bytes"),
-        ("verified", "/verified/outcome"),
-        ("verified_at", "/verified/at"),
-        ("error", "/error"),
-    ];
-    table::pointed(&COLUMNS, records)
 }
 
 async fn verify(arguments: VerifyArguments) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::client::ServerConnection;
 use super::output::{self, Output};
 use super::portable::folder::FilesFolder;
-use super::portable::lines::{self, EndLine, ExportEnd, ExportHeader, ExportedDefinition, ProjectLine};
+use super::portable::lines::{self, ExportEnd, ExportHeader, ExportedDefinition};
 use super::portable::people;
 use super::portable::source::{BytesReference, ExportPage, ExportSource};
 use super::portable::store::{OpenStore, StoreArguments};
@@ -152,7 +152,7 @@ pub async fn write_file(
     exporting.write_projects(&mut output, 0)?;
     exporting.write_events(selection, &mut output, progress).await?;
     let ExportProgress { events, position, .. } = exporting.written;
-    output.write_line(&lines::text(&EndLine { end: ExportEnd { events, position } })?)?;
+    output.write_line(&lines::item_text("end", &ExportEnd { events, position })?)?;
     output.finish()?;
     Ok(exporting.written)
 }
@@ -305,7 +305,7 @@ impl ExportRun<'_> {
     /// Writes the listed projects, except for the first `start` projects.
     fn write_projects(&self, output: &mut Output, start: usize) -> anyhow::Result<()> {
         for project in self.projects.listed.iter().skip(start) {
-            output.write_line(&lines::text(&ProjectLine { project: project.clone() })?)?;
+            output.write_line(&lines::item_text("project", project)?)?;
         }
         Ok(())
     }

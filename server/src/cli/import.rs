@@ -63,10 +63,20 @@ struct FileMark {
 enum ImportSource {
     /// The Markdown history of a git repository. Each file becomes an article, and each commit that changes the file
     /// becomes an event.
-    Git(git::Arguments),
+    Git {
+        /// A folder in the repository.
+        repo: PathBuf,
+        #[command(flatten)]
+        options: git::Options,
+    },
     /// The Markdown files of a folder, such as an Obsidian vault. Each file becomes an article, and each import appends
     /// the changes since the last import.
-    Folder(git::FolderArguments),
+    Folder {
+        /// The folder, such as an Obsidian vault.
+        folder: PathBuf,
+        #[command(flatten)]
+        options: git::Options,
+    },
 }
 
 /// Imports events and prints a summary to standard output.
@@ -81,10 +91,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let client = connection.client()?;
     let (place, options) = match (source, file) {
         (Some(_), Some(_)) => bail!("expected only one of a file, `git REPO` and `folder FOLDER`"),
-        (Some(ImportSource::Git(git::Arguments { repo, options })), None) => (SourcePlace::Git(repo), options),
-        (Some(ImportSource::Folder(git::FolderArguments { folder, options })), None) => {
-            (SourcePlace::Folder(folder), options)
-        }
+        (Some(ImportSource::Git { repo, options }), None) => (SourcePlace::Git(repo), options),
+        (Some(ImportSource::Folder { folder, options }), None) => (SourcePlace::Folder(folder), options),
         (None, Some(file)) => {
             let input = LineInput::open(&file)?;
             let progress = ProgressIndicator::start(input.size_bytes);

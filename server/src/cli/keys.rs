@@ -139,18 +139,16 @@ fn changes(old: &str, successor: &Value, all: &[Value]) -> String {
 
 async fn revoke(client: &Client, id: &str, cascade: Option<bool>) -> anyhow::Result<()> {
     let cascade: Vec<(&str, bool)> = cascade.map(|cascade| ("cascade", cascade)).into_iter().collect();
-    match client.call(client.request(Method::DELETE, &["keys", id]).query(&cascade)).await {
-        Ok(_) => print_line(&format!("revoked {id}")),
-        Err(error) => {
-            if let CallError::Refused(refusal) = &error
-                && let Some(derived) = refusal.body.get("derived_keys").and_then(Value::as_array)
-            {
-                note(&table::listing(&["id", "name", "display"], derived));
-                return Err(error).context("--cascade true revokes these keys as well, --cascade false keeps them");
-            }
-            Err(error.into())
-        }
+    let Err(error) = client.call(client.request(Method::DELETE, &["keys", id]).query(&cascade)).await else {
+        return print_line(&format!("revoked {id}"));
+    };
+    if let CallError::Refused(refusal) = &error
+        && let Some(derived) = refusal.body.get("derived_keys").and_then(Value::as_array)
+    {
+        note(&table::listing(&["id", "name", "display"], derived));
+        return Err(error).context("--cascade true revokes these keys as well, --cascade false keeps them");
     }
+    Err(error.into())
 }
 
 /// Parses a time such as `90m`. Rejects negative times.

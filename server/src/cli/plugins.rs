@@ -67,16 +67,12 @@ fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<
                     print_line(&format!("warning  {plugin}: no cases in cases.toml, so nothing is tested"))?;
                 }
                 for case::CaseOutcome { name, failure, logged } in outcomes {
-                    match failure {
-                        None => {
-                            passed += 1;
-                            print_line(&format!("ok       {plugin}: {name}"))?;
-                        }
-                        Some(failure) => {
-                            failed += 1;
-                            print_line(&format!("failed   {plugin}: {name}\n{failure}"))?;
-                        }
-                    }
+                    let (count, line) = match failure {
+                        None => (&mut passed, format!("ok       {plugin}: {name}")),
+                        Some(failure) => (&mut failed, format!("failed   {plugin}: {name}\n{failure}")),
+                    };
+                    *count += 1;
+                    print_line(&line)?;
                     for line in logged {
                         print_line(&format!("         {line}"))?;
                     }

@@ -48,21 +48,15 @@ pub struct Arguments {
     config: Option<PathBuf>,
 }
 
-/// The numbers of workspaces, events and files that the command has restored.
-#[derive(Default)]
-struct RestoreTotal {
-    workspaces: u64,
-    events: u64,
-    files: u64,
-}
-
-/// A running restore.
+/// A running restore, with the numbers of workspaces, events and files that were restored so far.
 struct ArchiveRestore {
     engine: Arc<Engine>,
     archive: Archive,
     /// The time of the last event to restore, in milliseconds since the Unix epoch.
     at: Option<i64>,
-    total: RestoreTotal,
+    workspaces: u64,
+    events: u64,
+    files: u64,
 }
 
 /// Runs `foldwork restore`.
@@ -73,13 +67,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let config = configured(config.as_deref(), from)?;
     let archive = open(&config)?;
     let started = Instant::now();
-    let mut restoring =
-        ArchiveRestore { engine: open_engine(&config).await?, archive, at, total: RestoreTotal::default() };
+    let engine = open_engine(&config).await?;
+    let mut restoring = ArchiveRestore { engine, archive, at, workspaces: 0, events: 0, files: 0 };
     match workspace {
         Some(id) => restoring.restore_one(&id, position, epoch).await?,
         None => restoring.restore_all().await?,
     }
-    let RestoreTotal { workspaces, events, files } = restoring.total;
+    let ArchiveRestore { workspaces, events, files, .. } = restoring;
     let time = started.elapsed().as_secs_f64();
     let workspaces = counted(workspaces, "workspace");
     let (events, files) = (counted(events, "event"), counted(files, "file"));
@@ -181,9 +175,9 @@ impl ArchiveRestore {
         let restored = restore_workspace(&self.engine, &self.archive, from, &into.id, &shown_on(&progress)).await;
         let time = progress.finish();
         let RestoreOutcome { position, events, files, missing_files } = restored?;
-        self.total.workspaces += 1;
-        self.total.events += events;
-        self.total.files += files;
+        self.workspaces += 1;
+        self.events += events;
+        self.files += files;
         let missing = match missing_files {
             0 => String::new(),
             _ => format!(", {} without bytes in the archive", counted(missing_files, "file")),

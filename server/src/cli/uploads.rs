@@ -93,15 +93,12 @@ impl Uploads {
         file: &NamedFile,
         note: &dyn Fn(&str),
     ) -> anyhow::Result<FilePath> {
-        let workspace = match &self.workspace {
-            Some(id) => id.clone(),
-            None => {
-                let found = retry::get(client, note, &["workspace"]).await;
-                let found = found.and_then(|answer| answer.json::<ExportedWorkspace>());
-                found.context("the workspace cannot be read")?.id
-            }
-        };
-        self.workspace = Some(workspace.clone());
+        if self.workspace.is_none() {
+            let found = retry::get(client, note, &["workspace"]).await;
+            let found = found.and_then(|answer| answer.json::<ExportedWorkspace>());
+            self.workspace = Some(found.context("the workspace cannot be read")?.id);
+        }
+        let workspace = self.workspace.as_deref().unwrap_or_default();
         let named = file.project.as_deref().map(|name| projects.id(name).unwrap_or(name).to_owned());
         // A file is in the project of the aggregate to which it is attached.
         let attached = match &file.attached_id {
@@ -116,7 +113,7 @@ impl Uploads {
         let project = attached.map_or(Ok(named), |answer| answer.json::<FileScope>().map(|scope| scope.project_id))?;
         let place =
             FileOwner { project, aggregate_type: file.attached_type.clone(), aggregate_id: file.attached_id.clone() };
-        let path = FilePath::new(&workspace, &place, &file.filename);
+        let path = FilePath::new(workspace, &place, &file.filename);
         path.map_err(|(part, message)| anyhow!("/payload: {part}: {message}"))
     }
 }

@@ -29,6 +29,7 @@ pub struct BlobKind {
 }
 
 /// An object store for objects other than files.
+#[derive(Clone)]
 pub struct OpenObjects {
     pub objects: Arc<dyn ObjectStore>,
     /// The prefix of the path of every object.

@@ -93,8 +93,8 @@ impl Objects {
 
     pub fn write(&self, key: &Path, kind: BlobKind) -> ObjectsWriter {
         let (path, objects) = (self.path(key), self.clone());
-        let sent = MultipartState { id: None, under_way: VecDeque::new(), parts: Vec::new(), count: 0 };
-        ObjectsWriter { objects, path, kind, gathered: Vec::new(), gathered_bytes: 0, sent }
+        let (gathered, under_way, sent) = (Vec::new(), VecDeque::new(), Vec::new());
+        ObjectsWriter { objects, path, kind, gathered, gathered_bytes: 0, upload_id: None, under_way, sent }
     }
 
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
@@ -155,16 +155,12 @@ pub struct ObjectsWriter {
     kind: BlobKind,
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
-    sent: MultipartState,
-}
-
-/// The id of a multipart upload, and the parts that are being sent or were sent. The id is `None` until the upload
-/// starts.
-struct MultipartState {
-    id: Option<String>,
+    /// The id of the multipart upload. `None` until the upload starts.
+    upload_id: Option<String>,
+    /// The parts that are being sent.
     under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
-    parts: Vec<PartId>,
-    count: usize,
+    /// The parts that were sent.
+    sent: Vec<PartId>,
 }
 
 impl ObjectsWriter {
@@ -172,11 +168,11 @@ impl ObjectsWriter {
         // A full part is sent only when more bytes follow, so that a file of at most one part is sent in one request.
         let mut started_id = None;
         if self.gathered_bytes >= PART_BYTES {
-            match &self.sent.id {
+            match &self.upload_id {
                 Some(_) => self.send().await?,
                 None => {
                     let id = self.start().await?;
-                    self.sent.id = Some(id.clone());
+                    self.upload_id = Some(id.clone());
                     started_id = Some(id);
                 }
             }
@@ -200,29 +196,29 @@ impl ObjectsWriter {
 
     /// Sends the gathered bytes as the next part.
     async fn send(&mut self) -> Result<()> {
-        let Some(id) = self.sent.id.clone() else { return Ok(()) };
+        let Some(id) = self.upload_id.clone() else { return Ok(()) };
         self.wait(MAX_CONCURRENT_PARTS - 1).await?;
         self.gathered_bytes = 0;
         let payload = PutPayload::from_iter(std::mem::take(&mut self.gathered));
-        let (parts, path, index) = (self.objects.parts.clone(), self.path.clone(), self.sent.count);
-        self.sent.count += 1;
+        let index = self.sent.len() + self.under_way.len();
+        let (parts, path) = (self.objects.parts.clone(), self.path.clone());
         let sending = async move { parts.put_part(&path, &id, index, payload).await };
-        self.sent.under_way.push_back(tokio::spawn(sending));
+        self.under_way.push_back(tokio::spawn(sending));
         Ok(())
     }
 
     /// Waits until at most `max_under_way` parts are being sent.
     async fn wait(&mut self, max_under_way: usize) -> Result<()> {
-        while self.sent.under_way.len() > max_under_way {
-            let Some(sending) = self.sent.under_way.pop_front() else { break };
+        while self.under_way.len() > max_under_way {
+            let Some(sending) = self.under_way.pop_front() else { break };
             let sent = sending.await.map_err(|source| object_store::Error::JoinError { source })?;
-            self.sent.parts.push(sent?);
+            self.sent.push(sent?);
         }
         Ok(())
     }
 
     pub async fn finish(mut self) -> Result<()> {
-        let Some(id) = self.sent.id.clone() else {
+        let Some(id) = self.upload_id.clone() else {
             let payload = PutPayload::from_iter(std::mem::take(&mut self.gathered));
             let options = PutOptions { attributes: attributes(&self.kind), ..PutOptions::default() };
             return self.objects.objects.put_opts(&self.path, payload, options).await.map(drop).map_err(Error::Blobs);
@@ -231,7 +227,7 @@ impl ObjectsWriter {
             self.send().await?;
         }
         self.wait(0).await?;
-        let parts = std::mem::take(&mut self.sent.parts);
+        let parts = std::mem::take(&mut self.sent);
         self.objects.parts.complete_multipart(&self.path, &id, parts).await?;
         Ok(())
     }
@@ -239,7 +235,7 @@ impl ObjectsWriter {
 
 impl Drop for ObjectsWriter {
     fn drop(&mut self) {
-        self.sent.under_way.iter().for_each(JoinHandle::abort);
+        self.under_way.iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -109,8 +109,7 @@ impl Database {
 
     /// Returns the workspace with this id.
     pub async fn read_workspace(&self, id: &str) -> Result<Option<WorkspaceRecord>> {
-        let values = [("id", convert::record_id("workspace", id.to_owned()))];
-        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, WorkspaceRecord::read).await
+        self.read_record("workspace", id).await
     }
 
     pub async fn read_workspaces(&self) -> Result<Vec<WorkspaceRecord>> {

@@ -3,7 +3,7 @@
 use surrealdb::types::Value as Record;
 
 use super::keys::{MAKER, ORIGIN, origin_id};
-use super::members::{AccessResult, member_id, refused, workspace_id_of};
+use super::members::{AccessResult, member_id, refused};
 use crate::model::access::{Invitation, Membership, Role};
 use crate::store::record::{StoredRecord, stored_record};
 use crate::store::{Database, Error, Result, convert, retry};
@@ -65,7 +65,7 @@ impl Database {
             ("member", member_id(&invitation.workspace_id, user_id)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
             ("workspace", convert::text(&invitation.workspace_id)),
-            ("about", workspace_id_of(&invitation.workspace_id)),
+            ("about", convert::record_id("workspace", &*invitation.workspace_id)),
             ("now", convert::integer(invitation.created_at)),
         ];
         let statements = format!(
@@ -159,8 +159,7 @@ impl Database {
     }
 
     async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
-        let values = [("id", invitation_id(id))];
-        let found = self.read_first("SELECT *, record::id(id) AS key FROM $id", values, Invitation::read).await?;
+        let found = self.read_record("invitation", id).await?;
         let is_open = |found: &Invitation| *found.email == *email && found.expires_at.is_none_or(|end| end > now);
         Ok(found.filter(is_open))
     }

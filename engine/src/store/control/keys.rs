@@ -167,8 +167,7 @@ impl Database {
 
     /// Returns the key with this id, in any workspace.
     pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
-        let values = [("id", convert::record_id("key", id.to_owned()))];
-        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, KeyRecord::read).await
+        self.read_record("key", id).await
     }
 
     /// Returns all keys that are derived from a key, directly or through other keys.
@@ -284,11 +283,11 @@ pub(super) fn only_key(found: &[Record], id: &str) -> Result<KeyRecord> {
 /// Returns the value of `$moved` in [`MOVE`].
 fn moved_values(moved: &[KeyRecord]) -> Record {
     convert::array(moved.iter().map(|key| {
-        Record::Object(convert::fields([
+        convert::object([
             ("id", convert::record_id("key", key.id.to_string())),
             ("origin", convert::optional_text(key.derived_from.as_deref())),
             ("ancestors", convert::texts(&key.ancestors)),
-        ]))
+        ])
     }))
 }
 

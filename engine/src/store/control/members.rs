@@ -114,7 +114,7 @@ impl Database {
             ("role", convert::text(role.name())),
             ("workspace", convert::text(workspace_id)),
             ("user", convert::text(user_id)),
-            ("about", workspace_id_of(workspace_id)),
+            ("about", convert::record_id("workspace", workspace_id)),
         ];
         let statements = format!(
             "BEGIN;
@@ -138,7 +138,7 @@ impl Database {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("user", convert::text(user_id)),
-            ("about", workspace_id_of(workspace_id)),
+            ("about", convert::record_id("workspace", workspace_id)),
         ];
         // Always changes the membership, so that a concurrent removal or change of the role conflicts.
         let statements = "BEGIN;
@@ -167,7 +167,7 @@ impl Database {
             ("id", member_id(workspace_id, user_id)),
             ("workspace", convert::text(workspace_id)),
             ("user", convert::text(user_id)),
-            ("about", workspace_id_of(workspace_id)),
+            ("about", convert::record_id("workspace", workspace_id)),
             ("removed", removed_id(workspace_id, user_id)),
             ("now", convert::integer(now)),
         ];
@@ -250,10 +250,6 @@ pub(super) fn refused<T>(result: Result<T>) -> Result<AccessResult<T>> {
         }
         Err(error) => Err(error),
     }
-}
-
-pub(super) fn workspace_id_of(workspace_id: &str) -> Record {
-    convert::record_id("workspace", workspace_id.to_owned())
 }
 
 impl GrantBasis {

@@ -75,8 +75,7 @@ impl DatabaseReader {
 
     /// Returns the restore with this id.
     pub async fn read_restore(&self, id: &str) -> Result<Option<RestoreRecord>> {
-        let values = [("id", convert::record_id("restore", id))];
-        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, RestoreRecord::read).await
+        self.read_record("restore", id).await
     }
 }
 

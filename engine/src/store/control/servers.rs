@@ -6,6 +6,7 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use crate::store::record::{StoredRecord, stored_record};
+use crate::store::workspace::leader::Leader;
 use crate::store::{CONTROL_MIGRATIONS, Database, Error, Result, WORKSPACE_MIGRATIONS, convert};
 
 stored_record!(WorkspaceProgress [] { position, types, writes, consumed });
@@ -41,7 +42,7 @@ FOR $row IN $rows {
 /// The statement that records the leaders of workspaces. An earlier epoch never replaces a later epoch.
 const NOTE_LEADERS: &str = "
 FOR $row IN $rows {
-    UPSERT $row.id SET leader = IF $row.epoch >= (epoch ?? 0) { $row.leader } ELSE { leader },
+    UPSERT $row.id SET leader = IF $row.epoch >= (epoch ?? 0) { $row.server } ELSE { leader },
         epoch = math::max([epoch ?? 0, $row.epoch]), position = position ?? 0, types = types ?? 0,
         writes = writes ?? 0, consumed = consumed ?? 0, changed = changed ?? 0 RETURN NONE
 };";
@@ -49,15 +50,6 @@ FOR $row IN $rows {
 /// The statement that returns workspaces whose leader is no longer alive.
 const LEFT: &str = "
 SELECT VALUE record::id(id) FROM progress WHERE leader != NONE AND leader NOT IN $alive LIMIT $most";
-
-/// The leader of a workspace, as recorded for the other servers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaderNote {
-    /// The id of the server. `None` if the workspace needs no leader, because the last leader has closed the workspace
-    /// while nothing was left to do.
-    pub server: Option<Arc<str>>,
-    pub epoch: u64,
-}
 
 /// The progress of a workspace, as reported by one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -133,16 +125,11 @@ impl Database {
         Ok(Beat { now_ms, servers: alive, schema, changed: workspaces })
     }
 
-    /// Records the leaders of workspaces, so that other servers detect when a leader stops.
-    pub async fn note_leaders(&self, notes: &[(Arc<str>, LeaderNote)]) -> Result<()> {
-        let row = |(workspace, note): &(Arc<str>, LeaderNote)| {
-            Record::Object(convert::fields([
-                ("id", convert::record_id("progress", workspace.to_string())),
-                ("leader", note.server.as_ref().map_or(Record::None, |server| convert::text(server))),
-                ("epoch", convert::integer(note.epoch)),
-            ]))
-        };
-        self.query_again(NOTE_LEADERS, [("rows", convert::array(notes.iter().map(row)))]).await.map(drop)
+    /// Records the leaders of workspaces, so that other servers detect when a leader stops. A leader without a server
+    /// means that the workspace needs no leader, because the last leader has closed the workspace while nothing was
+    /// left to do.
+    pub async fn note_leaders(&self, notes: &[(Arc<str>, Leader)]) -> Result<()> {
+        self.query_again(NOTE_LEADERS, [("rows", progress_rows(notes))]).await.map(drop)
     }
 
     /// Returns the ids of at most `most` workspaces whose recorded leader is not among the servers in `alive`.
@@ -160,10 +147,7 @@ impl Database {
 
     /// Reports the progress of workspaces to the other servers.
     pub async fn report_progress(&self, reports: &[(Arc<str>, WorkspaceProgress)]) -> Result<()> {
-        let row = |(workspace, progress): &(Arc<str>, WorkspaceProgress)| {
-            progress.with_id(convert::record_id("progress", workspace.to_string()))
-        };
-        self.query_again(REPORT, [("rows", convert::array(reports.iter().map(row)))]).await.map(drop)
+        self.query_again(REPORT, [("rows", progress_rows(reports))]).await.map(drop)
     }
 
     /// Removes a server that has stopped.
@@ -171,6 +155,12 @@ impl Database {
         let id = convert::record_id("server", server.to_owned());
         self.query_again("DELETE $id RETURN NONE", [("id", id)]).await.map(drop)
     }
+}
+
+/// Returns the rows of a statement that writes to the progress of workspaces.
+fn progress_rows<T: StoredRecord>(reported: &[(Arc<str>, T)]) -> Record {
+    let row = |(workspace, content): &(Arc<str>, T)| content.with_id(convert::record_id("progress", &**workspace));
+    convert::array(reported.iter().map(row))
 }
 
 #[cfg(test)]
@@ -205,7 +195,7 @@ mod tests {
     async fn workspaces_are_listed_while_their_leader_is_not_alive() {
         let control = Database::control_in_memory().await;
         let note = async |workspace: &str, server: Option<&str>, epoch| {
-            let note = LeaderNote { server: server.map(Arc::from), epoch };
+            let note = Leader { server: server.map(Arc::from), epoch };
             control.note_leaders(&[(workspace.into(), note)]).await.expect("noted");
         };
         let left = async |alive: &[&str]| {

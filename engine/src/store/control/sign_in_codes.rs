@@ -29,8 +29,7 @@ impl Database {
 
     /// Returns the code with this hash.
     pub async fn find_sign_in_code(&self, hash: &str) -> Result<Option<SignInCode>> {
-        let values = [("id", convert::record_id("sign_in_code", hash.to_owned()))];
-        self.read_first("SELECT *, record::id(id) AS key FROM $id", values, SignInCode::read).await
+        self.read_record("sign_in_code", hash).await
     }
 
     /// Exchanges a code for a key: deletes the code, writes the key and returns the key. Fails with the reason if the

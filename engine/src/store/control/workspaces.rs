@@ -157,9 +157,7 @@ impl Database {
 
     /// Returns the deletion of a workspace.
     pub async fn read_deletion(&self, id: &str) -> Result<Option<WorkspaceDeletion>> {
-        let [_, deletion] = ids(id);
-        let statement = "SELECT *, record::id(id) AS key FROM $deletion";
-        self.read_first(statement, [deletion], WorkspaceDeletion::read).await
+        self.read_record("deletion", id).await
     }
 
     /// Returns all deletions.

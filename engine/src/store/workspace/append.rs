@@ -121,7 +121,7 @@ impl Database {
                 published.push(published_record(article, *revision)?);
             }
         }
-        let commit = convert::fields([
+        let commit = convert::object([
             ("id", convert::record_id("commit", last.position as i64)),
             ("events", Record::String(serialized_refs(events())?)),
         ]);
@@ -137,7 +137,7 @@ impl Database {
             records.extend(feed);
             records.extend(responses);
             records.extend(answered);
-            records.push(Record::Object(commit));
+            records.push(commit);
             let records = [("records", Record::Array(records.into()))];
             let statement = match statements.as_str() {
                 "" => APPEND_ALONE.into(),
@@ -155,7 +155,7 @@ impl Database {
             ("answers", Record::Array(responses.into())),
             ("answered", answered.unwrap_or(Record::None)),
             ("feed", Record::Array(feed.into())),
-            ("commit", Record::Object(commit)),
+            ("commit", commit),
             ("position", convert::integer(last.position)),
         ];
         let statement = [APPEND, led, &statements, "COMMIT;"].concat();
@@ -192,16 +192,13 @@ fn record_id(event: &Event) -> Record {
 }
 
 fn key_record(event: &Arc<Event>) -> Record {
-    Record::Object(convert::fields([
-        ("id", convert::record_id("event_key", event.event_id.to_string())),
-        ("event", record_id(event)),
-    ]))
+    convert::object([("id", convert::record_id("event_key", event.event_id.to_string())), ("event", record_id(event))])
 }
 
 fn event_record(event: &Arc<Event>) -> Result<Record> {
-    Ok(Record::Object(convert::fields([
+    Ok(convert::object([
         ("id", record_id(event)),
         ("position", convert::integer(event.position)),
         ("body", Record::String(body::write(event)?)),
-    ])))
+    ]))
 }

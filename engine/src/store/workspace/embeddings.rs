@@ -123,12 +123,12 @@ impl Database {
 }
 
 fn record(embedding: &EmbeddingRecord) -> Record {
-    Record::Object(convert::fields([
+    convert::object([
         ("id", convert::record_id("embedding", embedding.id.to_string())),
         ("aggregate_id", convert::text(embedding.id.as_str())),
         ("hash", convert::text(&embedding.hash)),
         ("vector", numbers(&embedding.vector)),
-    ]))
+    ])
 }
 
 fn numbers(vector: &[f32]) -> Record {

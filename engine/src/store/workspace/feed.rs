@@ -86,11 +86,11 @@ impl Database {
 
 /// Returns the feed entry for an event that concerns an agent.
 pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
-    Record::Object(convert::fields([
+    convert::object([
         ("id", convert::record_id("feed", entry_key(agent, event.position))),
         ("aggregate_id", convert::text(event.aggregate_id.as_str())),
         ("version", convert::integer(event.version)),
-    ]))
+    ])
 }
 
 fn entry_key(agent: &str, position: u64) -> RecordIdKey {
@@ -100,14 +100,10 @@ fn entry_key(agent: &str, position: u64) -> RecordIdKey {
 fn event_ref(record: &Record) -> Result<EventRef> {
     let corrupt = || Error::corrupt("the id of a feed entry is not `[agent, position]`");
     let key = id_parts(record).map_err(|_| corrupt())?;
-    Ok(EventRef {
-        aggregate_id: Arc::from(convert::text_field(record, "aggregate_id")?),
-        version: convert::unsigned_field(record, "version")?,
-        position: convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64,
-        occurred_at: None,
-        size_bytes: None,
-        ends_commit: false,
-    })
+    let aggregate_id = Arc::from(convert::text_field(record, "aggregate_id")?);
+    let version = convert::unsigned_field(record, "version")?;
+    let position = convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64;
+    Ok(EventRef::new(aggregate_id, version, position))
 }
 
 #[cfg(test)]

@@ -237,10 +237,10 @@ pub(super) fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
 
 fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFacts>) -> Result<Record> {
     let id = convert::key([convert::integer(generation), convert::text(id.as_str())]);
-    Ok(Record::Object(convert::fields([
+    Ok(convert::object([
         ("id", convert::record_id("finding", id)),
         ("text", Record::String(stored_facts::text_of(facts)?)),
-    ])))
+    ]))
 }
 
 pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
@@ -253,7 +253,7 @@ pub(super) fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<Enr
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {
-    Record::Object(convert::fields([
+    convert::object([
         ("id", EdgeKey::of(edge).record(generation)),
         ("weight", Record::Number(edge.weight.into())),
         ("plugin", convert::text(&edge.plugin)),
@@ -261,7 +261,7 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
         ("valid_from", convert::integer(edge.valid_from)),
         ("valid_to", edge.valid_to.map_or(Record::None, convert::integer)),
         ("closed", edge.closed.map_or(Record::None, convert::integer)),
-    ]))
+    ])
 }
 
 pub(super) fn read_edge(record: &Record) -> Result<Edge> {

@@ -81,8 +81,7 @@ impl Database {
     /// which the task ended. Keeps the leases of later claims.
     pub async fn forget_leases(&self, ended: &[(AggregateId, u64)]) -> Result<()> {
         let record = |(id, version): &(AggregateId, u64)| {
-            let fields = [("id", lease_id(id.as_str())), ("version", convert::integer(*version))];
-            Record::Object(convert::fields(fields))
+            convert::object([("id", lease_id(id.as_str())), ("version", convert::integer(*version))])
         };
         let statement = "FOR $task IN $ended { DELETE $task.id WHERE claim <= $task.version RETURN NONE }";
         self.query_again(statement, [("ended", convert::array(ended.iter().map(record)))]).await.map(drop)

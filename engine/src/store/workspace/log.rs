@@ -33,6 +33,13 @@ pub struct EventRef {
     pub ends_commit: bool,
 }
 
+impl EventRef {
+    /// Returns a reference that was not read from a commit.
+    pub fn new(aggregate_id: Arc<str>, version: u64, position: u64) -> EventRef {
+        EventRef { aggregate_id, version, position, occurred_at: None, size_bytes: None, ends_commit: false }
+    }
+}
+
 /// The values by which a server detects writes of other servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
@@ -204,9 +211,7 @@ impl DatabaseReader {
     pub async fn stream_refs(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<EventRef>> {
         let place = |record: &Record| {
             let (aggregate_id, version) = key_of(record)?;
-            let position = convert::unsigned_field(record, "position")?;
-            let (aggregate_id, occurred_at, size_bytes) = (aggregate_id.into(), None, None);
-            Ok(EventRef { aggregate_id, version, position, occurred_at, size_bytes, ends_commit: false })
+            Ok(EventRef::new(aggregate_id.into(), version, convert::unsigned_field(record, "position")?))
         };
         self.read_all("SELECT id, position FROM $range", [("range", stream_range(id, first, last))], place).await
     }

@@ -159,7 +159,7 @@ impl Database {
 
 pub(super) fn node_record(id: Record, aggregate: &Aggregate, revision: u64) -> Result<Record> {
     let folded = exact::write(&aggregate.state).map_err(|error| Error::corrupt(error.to_string()))?;
-    Ok(Record::Object(convert::fields([
+    Ok(convert::object([
         ("id", id),
         ("aggregate_id", convert::text(aggregate.id.as_str())),
         ("aggregate_type", convert::text(&aggregate.aggregate_type)),
@@ -172,7 +172,7 @@ pub(super) fn node_record(id: Record, aggregate: &Aggregate, revision: u64) -> R
         ("deleted", Record::Bool(aggregate.deleted)),
         ("revision", convert::integer(revision)),
         ("folded", Record::String(folded)),
-    ])))
+    ]))
 }
 
 fn id_of(record: Option<&Record>) -> Result<&str> {

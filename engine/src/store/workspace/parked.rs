@@ -73,12 +73,12 @@ impl StepId {
 
 impl ParkedStep {
     pub(super) fn record(&self) -> Result<Record> {
-        Ok(Record::Object(convert::fields([
+        Ok(convert::object([
             ("id", self.id.record()),
             ("plugin", convert::text(&self.id.plugin)),
             ("is_retried", Record::Bool(self.reason.retry_at.is_some())),
             ("text", Record::String(convert::json_text(&self.reason)?)),
-        ])))
+        ]))
     }
 }
 

@@ -78,11 +78,11 @@ impl Database {
 }
 
 fn row((agent, record): &(Arc<str>, PresenceRecord)) -> Record {
-    Record::Object(convert::fields([
+    convert::object([
         ("id", convert::record_id("presence", agent.to_string())),
         ("last_seen_at", convert::integer(record.last_seen_at)),
         ("acknowledged", convert::integer(record.acknowledged)),
-    ]))
+    ])
 }
 
 fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {

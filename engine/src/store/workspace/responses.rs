@@ -140,7 +140,7 @@ pub(super) fn response_records(responses: &[(Arc<str>, StoredResponse)]) -> Resu
 
 fn answered(key: &str, created_at: i64, keys: Vec<Record>) -> Record {
     let id = convert::record_id("answered", convert::key([convert::integer(created_at), convert::text(key)]));
-    Record::Object(convert::fields([("id", id), ("keys", Record::Array(keys.into()))]))
+    convert::object([("id", id), ("keys", Record::Array(keys.into()))])
 }
 
 fn response_id(key: &str) -> Record {

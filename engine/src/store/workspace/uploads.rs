@@ -187,11 +187,7 @@ pub(super) fn upload_id(id: &str) -> Record {
 
 /// Returns the record of an upload that a file no longer refers to.
 pub(super) fn freed_record(id: &str, bytes: u64) -> Record {
-    Record::Object(convert::fields([
-        ("id", upload_id(id)),
-        ("state", convert::text("freed")),
-        ("bytes", convert::integer(bytes)),
-    ]))
+    convert::object([("id", upload_id(id)), ("state", convert::text("freed")), ("bytes", convert::integer(bytes))])
 }
 
 #[cfg(test)]

@@ -112,14 +112,7 @@ impl EventPlaces {
                 let last = end.min(first.saturating_add(MIN_LISTED as u64 - 1));
                 *versions = last + 1..=end;
                 // A single stream is read by version. The events themselves contain their positions.
-                let place = |version| EventRef {
-                    aggregate_id: id.text(),
-                    version,
-                    position: 0,
-                    occurred_at: None,
-                    size_bytes: None,
-                    ends_commit: false,
-                };
+                let place = |version| EventRef::new(id.text(), version, 0);
                 Ok(Some((first..=last).map(place).collect()))
             }
             EventPlaces::Streams(heads) => merged(reader, heads),

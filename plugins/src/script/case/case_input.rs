@@ -141,16 +141,12 @@ impl CaseInput {
 
     /// Rejects a case whose event never causes a call of the plugin, because such a case tests nothing.
     fn admitted(&self, about: &PluginDescription) -> Result<(), String> {
-        match about.on.admits(&self.event.event_type, &self.definition.traits) {
-            true => Ok(()),
-            false => {
-                let traits = self.definition.traits.join(", ");
-                Err(format!(
-                    "the plugin is not called for {} of a type with the traits [{traits}]",
-                    self.event.event_type
-                ))
-            }
+        let (event_type, traits) = (&self.event.event_type, &self.definition.traits);
+        if about.on.admits(event_type, traits) {
+            return Ok(());
         }
+        let traits = traits.join(", ");
+        Err(format!("the plugin is not called for {event_type} of a type with the traits [{traits}]"))
     }
 }
 

@@ -37,17 +37,13 @@ impl Listing {
     /// Adds an item whose texts have `bytes` bytes in total. If the item exceeds a limit of the list, records that
     /// items were left out and returns `false`.
     pub(super) fn push(&mut self, bytes: usize, item: impl FnOnce() -> Dynamic) -> bool {
-        match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.max_items) {
-            Some(remaining) => {
-                self.bytes_left = remaining;
-                self.items.push(item());
-                true
-            }
-            None => {
-                self.more = true;
-                false
-            }
-        }
+        let Some(remaining) = self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.max_items) else {
+            self.more = true;
+            return false;
+        };
+        self.bytes_left = remaining;
+        self.items.push(item());
+        true
     }
 
     /// Records that items were left out.

@@ -59,9 +59,7 @@ pub(super) fn register(engine: &mut Engine) {
         r##"markdown_links("[a](b.md) <http://c.d>", 1) == #{items: [#{text: "a", url: "b.md"}], more: true}"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str, max_items: INT| {
-        Ok::<_, Refused>(
-            markdown_links(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?)?.bounded(),
-        )
+        markdown_links(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?).map(Listing::bounded)
     });
     function(
         "markdown_headings",
@@ -80,9 +78,7 @@ pub(super) fn register(engine: &mut Engine) {
         r##"markdown_headings("# One\n\n## Two", 1) == #{items: [#{level: 1, text: "One"}], more: true}"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str, max_items: INT| {
-        Ok::<_, Refused>(
-            markdown_headings(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?)?.bounded(),
-        )
+        markdown_headings(markdown, Listing::new(&context, ENTRIES_PER_ITEM, Some(max_items))?).map(Listing::bounded)
     });
 }
 

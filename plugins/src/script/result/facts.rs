@@ -61,13 +61,8 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
         "to_page" => page_target(&path, target)?,
         _ => field_target(path, target)?,
     };
-    let weight = match fields.get("weight") {
-        None => 1.0,
-        Some(weight) => weight
-            .as_f64()
-            .filter(|weight| weight.is_finite())
-            .ok_or_else(|| format!("{} is {}, not a finite number", fields.path("weight"), kind(weight)))?,
-    };
+    let finite = |weight: &Value| weight.as_f64().filter(|weight| weight.is_finite()).map(Some);
+    let weight = fields.typed("weight", "a finite number", finite)?.unwrap_or(1.0);
     let link = fields.get("link").map(|link| short(&fields.path("link"), link)).transpose()?;
     Ok(EdgeFact { kind: kind_name.into(), to, weight, link })
 }

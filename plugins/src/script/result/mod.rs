@@ -59,8 +59,20 @@ impl<'a> ResultFields<'a> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
+    /// Returns a field, converted by `read`, or the default if the field is missing or null. Fails if `read` does not
+    /// accept the value, because the value is not `expected`.
+    fn typed<T: Default>(
+        &self,
+        name: &str,
+        expected: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Result<T, String> {
+        let Some(value) = self.get(name) else { return Ok(T::default()) };
+        read(value).ok_or_else(|| format!("{} is {}, not {expected}", self.path(name), kind(value)))
+    }
+
     fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
-        self.get(name).map(|value| text(&self.path(name), value)).transpose()
+        self.typed(name, "a string", |value| value.as_str().map(Some))
     }
 
     fn needed_text(&self, name: &str) -> Result<&'a str, String> {
@@ -68,19 +80,11 @@ impl<'a> ResultFields<'a> {
     }
 
     fn object(&self, name: &str) -> Result<Object, String> {
-        match self.get(name) {
-            None => Ok(Object::new()),
-            Some(Value::Object(object)) => Ok((**object).clone()),
-            Some(other) => Err(format!("{} is {}, not a map", self.path(name), kind(other))),
-        }
+        self.typed(name, "a map", |value| value.as_object().cloned())
     }
 
     fn flag(&self, name: &str) -> Result<bool, String> {
-        match self.get(name) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(other) => Err(format!("{} is {}, not a boolean", self.path(name), kind(other))),
-        }
+        self.typed(name, "a boolean", |value| if let Value::Bool(flag) = value { Some(*flag) } else { None })
     }
 
     /// Returns the items of an array field, converted by `read`. `read` also receives the path of the item. Returns no

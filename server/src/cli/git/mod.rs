@@ -42,7 +42,6 @@ mod watch;
 
 use std::collections::HashSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
@@ -92,24 +91,6 @@ pub struct Options {
     /// Imports a folder even if it lacks the files of its last import, and removes the articles of these files.
     #[arg(long, conflicts_with = "watch")]
     pub replace: bool,
-}
-
-/// Imports the Markdown history of a git repository.
-#[derive(clap::Args, Clone, Debug)]
-pub struct Arguments {
-    /// A folder in the repository.
-    pub repo: PathBuf,
-    #[command(flatten)]
-    pub options: Options,
-}
-
-/// Imports the Markdown files of a folder.
-#[derive(clap::Args, Clone, Debug)]
-pub struct FolderArguments {
-    /// The folder, such as an Obsidian vault.
-    pub folder: PathBuf,
-    #[command(flatten)]
-    pub options: Options,
 }
 
 /// The outcome of an import.

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use reqwest::StatusCode;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::record::{self, Record, Row};
 use super::source::SourceIdentity;
@@ -39,23 +38,6 @@ pub struct WorkspaceReader<'a> {
     pub source: &'a SourceIdentity,
     /// A function that returns whether the source contains a commit.
     pub knows: &'a dyn Fn(&str) -> bool,
-}
-
-/// An event of an article, with the data that shows whether the event was imported from git.
-#[derive(Deserialize)]
-struct ImportedEvent {
-    aggregate_id: String,
-    #[serde(default)]
-    payload: Map<String, Value>,
-    #[serde(default)]
-    metadata: Map<String, Value>,
-}
-
-/// The aggregate and the time of a deletion.
-#[derive(Deserialize)]
-struct DeletionEvent {
-    aggregate_id: String,
-    occurred_at: String,
 }
 
 impl WorkspaceReader<'_> {
@@ -95,7 +77,7 @@ impl WorkspaceReader<'_> {
             }
         };
         let held = ProjectArticles { seed: record.seed.clone(), salt: record.version, ..held };
-        let moved_from = moved.map(|row| row.root.clone());
+        let moved_from = moved.map(|row| row.identity.root.clone());
         Ok(ProjectState { project, record, moved_from, held, is_type_defined })
     }
 
@@ -121,7 +103,7 @@ impl WorkspaceReader<'_> {
             [row] => Ok(Some(*row)),
             several => {
                 let name = &self.source.name;
-                let paths = several.iter().map(|row| row.root.as_str()).collect::<Vec<_>>().join(", ");
+                let paths = several.iter().map(|row| row.identity.root.as_str()).collect::<Vec<_>>().join(", ");
                 bail!(
                     "project `{project}` has the articles of several folders with the name `{name}` that are not on \
                      this machine: {paths}; rename the folder, or set --project to another project"
@@ -135,7 +117,7 @@ impl WorkspaceReader<'_> {
     /// names the source and the project of the first record of `others` that has a project. If no record of `others`
     /// has a project, prints nothing.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
-        let found = others.find_map(|row| Some((row.shown(), projects.slug(row.project_id.as_deref()?)?)));
+        let found = others.find_map(|row| Some((row.identity.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {
             let own = self.source.shown();
             (self.note)(&format!(
@@ -186,9 +168,10 @@ impl WorkspaceReader<'_> {
             return Ok(ended);
         }
         self.pages(&["events"], &[("types", "article.deleted"), ("project_id", project)], |event| {
-            let Ok(DeletionEvent { aggregate_id, occurred_at }) = serde_json::from_value(event) else { return true };
-            if let Ok(time) = occurred_at.parse() {
-                let last = ended.entry(aggregate_id).or_insert(time);
+            if let (Some(id), Some(at)) = (text(&event, "/aggregate_id"), text(&event, "/occurred_at"))
+                && let Ok(time) = at.parse()
+            {
+                let last = ended.entry(id.to_owned()).or_insert(time);
                 *last = time.max(*last);
             }
             true
@@ -223,9 +206,9 @@ impl WorkspaceReader<'_> {
         let query = [("types", "article.created"), ("project_id", project)];
         let (mut own, mut others) = (HashSet::new(), HashSet::new());
         self.pages(&["events"], &query, |event| {
-            if let Some((id, is_known)) = self.taken(event) {
+            if let Some((id, is_known)) = self.taken(&event) {
                 let found = if is_known { &mut own } else { &mut others };
-                found.insert(id);
+                found.insert(id.to_owned());
             }
             true
         })
@@ -235,9 +218,8 @@ impl WorkspaceReader<'_> {
         record.unrecorded = own.iter().cloned().collect();
         let query = [("aggregate_type", "article"), ("project_id", project), ("direction", "desc")];
         self.pages(&["events"], &query, |event| {
-            let Ok(taken) = serde_json::from_value::<ImportedEvent>(event) else { return true };
-            let commit = taken.metadata.get("commit").and_then(Value::as_str).unwrap_or_default();
-            let is_last = own.contains(&taken.aggregate_id) && (self.knows)(commit);
+            let commit = text(&event, "/metadata/commit").unwrap_or_default();
+            let is_last = text(&event, "/aggregate_id").is_some_and(|id| own.contains(id)) && (self.knows)(commit);
             if is_last {
                 commit.clone_into(&mut record.progress.towards);
             }
@@ -249,11 +231,10 @@ impl WorkspaceReader<'_> {
 
     /// If an event was imported from git, returns the id of its article, and whether the source has the commit of the
     /// event.
-    fn taken(&self, event: Value) -> Option<(String, bool)> {
-        let ImportedEvent { aggregate_id, payload, metadata } = serde_json::from_value(event).ok()?;
-        let is_git = metadata.get("source").and_then(Value::as_str) == Some("git") && payload.contains_key("path");
-        let commit = metadata.get("commit").and_then(Value::as_str)?;
-        is_git.then(|| (aggregate_id, (self.knows)(commit)))
+    fn taken<'e>(&self, event: &'e Value) -> Option<(&'e str, bool)> {
+        let is_git = text(event, "/metadata/source") == Some("git") && event.pointer("/payload/path").is_some();
+        let (id, commit) = (text(event, "/aggregate_id")?, text(event, "/metadata/commit")?);
+        is_git.then(|| (id, (self.knows)(commit)))
     }
 
     /// Reads a list page by page, until `take` returns false.
@@ -270,6 +251,11 @@ impl WorkspaceReader<'_> {
         };
         pages::each(self.client, path, &query, Some(self.note), take_page).await
     }
+}
+
+/// Returns the text at a place in an event.
+fn text<'e>(event: &'e Value, pointer: &str) -> Option<&'e str> {
+    event.pointer(pointer)?.as_str()
 }
 
 /// Returns the article in a row, and the article's slug. An article without a path has no file.

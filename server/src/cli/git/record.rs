@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::events::{name_id, time_text};
 use super::outbox::ImportProgress;
-use super::source::{SourceIdentity, shown};
+use super::source::SourceIdentity;
 
 /// The aggregate type of import records.
 pub const TYPE: &str = "import_record";
@@ -42,15 +42,9 @@ pub struct Row {
     version: u64,
     #[serde(default)]
     pub project_id: Option<String>,
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-    /// The full path of the folder, or the first commit of the repository.
-    #[serde(default)]
-    pub root: String,
-    #[serde(default)]
-    remote: String,
+    /// The identity that the source had at its last import.
+    #[serde(flatten)]
+    pub identity: SourceIdentity,
     #[serde(default)]
     seed: String,
     #[serde(default)]
@@ -68,43 +62,39 @@ impl Row {
     /// this order. The first commit alone is not enough, because a rewritten history or a shallow clone may lack this
     /// commit. `knows` returns whether the repository has a commit.
     pub fn of<'r>(rows: &[&'r Row], source: &SourceIdentity, knows: &dyn Fn(&str) -> bool) -> Option<&'r Row> {
-        let same_kind = || rows.iter().copied().filter(|row| row.kind == source.kind);
+        let same_kind = || rows.iter().copied().filter(|row| row.identity.kind == source.kind);
+        let same_root = same_kind().find(|row| row.identity.root == source.root);
         if source.kind != "git" {
-            let has_name = |row: &&Row| row.root.is_empty() && row.name == source.name;
-            return same_kind().find(|row| row.root == source.root).or_else(|| same_kind().find(has_name));
+            let has_name = |row: &&Row| row.identity.root.is_empty() && row.identity.name == source.name;
+            return same_root.or_else(|| same_kind().find(has_name));
         }
-        same_kind()
-            .find(|row| row.root == source.root)
-            .or_else(|| same_kind().find(|row| knows(&row.commit)))
-            .or_else(|| same_kind().find(|row| !row.remote.is_empty() && row.remote == source.remote))
+        let has_remote = |row: &&Row| !row.identity.remote.is_empty() && row.identity.remote == source.remote;
+        same_root.or_else(|| same_kind().find(|row| knows(&row.commit))).or_else(|| same_kind().find(has_remote))
     }
 
     /// Returns the records of folders that have the same name as the source and a path that does not exist on this
     /// machine. One of these records may have been written for the source before the folder was moved. The other
     /// records belong to folders of other machines.
     pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
-        let same_name = |row: &&Row| row.kind == source.kind && row.kind != "git" && row.name == source.name;
+        let has_name = |row: &&Row| row.identity.kind == source.kind && row.identity.name == source.name;
+        let same_name = |row: &&Row| source.kind != "git" && has_name(row);
         // A path that cannot be checked, such as a path below a locked folder, may exist.
-        let is_gone = |row: &&Row| matches!(Path::new(&row.root).try_exists(), Ok(false));
+        let is_gone = |row: &&Row| matches!(Path::new(&row.identity.root).try_exists(), Ok(false));
         rows.iter().copied().filter(same_name).filter(is_gone).collect()
     }
 
     /// Returns whether the record may have been written for the source before the source was moved or cloned again: the
     /// record and the source have the same kind, and the same name, path or first commit.
     pub fn is_namesake(&self, source: &SourceIdentity) -> bool {
-        self.kind == source.kind && (self.name == source.name || self.root == source.root)
-    }
-
-    /// Returns the text that names the source of the record for the user.
-    pub fn shown(&self) -> &str {
-        shown(&self.kind, &self.name, &self.root, &self.remote)
+        let SourceIdentity { kind, name, root, .. } = &self.identity;
+        *kind == source.kind && (*name == source.name || *root == source.root)
     }
 
     pub fn to_record(&self, source: &SourceIdentity) -> Record {
         let (commit, towards) = (self.commit.clone(), self.towards.clone());
         let progress = ImportProgress { commit, towards, at: self.at.parse().ok() };
         let (id, seed, identity) = (self.id.clone(), self.seed.clone(), source.clone());
-        let has_other_path = source.kind != "git" && self.root != source.root;
+        let has_other_path = source.kind != "git" && self.identity.root != source.root;
         let unrecorded = Vec::new();
         Record { id, version: self.version, exists: true, progress, seed, identity, has_other_path, unrecorded }
     }
@@ -115,8 +105,9 @@ impl Record {
     /// workspace. The ids of a folder's articles depend on `project`. The ids of a repository's articles depend on
     /// `project` only if another project has a record of the same repository.
     pub fn new(source: &SourceIdentity, project: &str, rows: &[Row]) -> Self {
-        let has_root = |row: &Row| row.kind == source.kind && !source.root.is_empty() && row.root == source.root;
-        let base = match source.kind {
+        let same_root = |row: &Row| row.identity.kind == source.kind && row.identity.root == source.root;
+        let has_root = |row: &Row| !source.root.is_empty() && same_root(row);
+        let base = match source.kind.as_str() {
             "git" if !rows.iter().any(has_root) => source.root.clone(),
             "git" => format!("{}\0{project}", source.root),
             kind => format!("{kind}\0{}\0{project}", source.root),

@@ -70,10 +70,7 @@ impl BatchSender<'_> {
                 continue;
             }
             self.ensure_project().await?;
-            let error = match self.post(&batch).await {
-                Ok(()) => continue,
-                Err(error) => error,
-            };
+            let Err(error) = self.post(&batch).await else { continue };
             let CallError::Refused(refusal) = &error else { return Err(self.explain(error)) };
             match fault(refusal, batch.events.len()) {
                 RefusalSubject::Event(index) => {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use git2::{ErrorCode, Oid, Repository};
+use serde::Deserialize;
 
 use super::files::{Files, MAX_FILE_BYTES, TOO_LARGE, read_file, text_of};
 use super::history::first_parents;
@@ -16,9 +17,11 @@ pub enum FileSource {
 }
 
 /// The data that distinguishes the sources that are imported into one project.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct SourceIdentity {
-    pub kind: &'static str,
+    /// `git`, or `folder` for a folder without a repository.
+    pub kind: String,
     /// The name of the folder.
     pub name: String,
     /// The id of the first commit, or the full path of a folder without a repository. Empty if the repository has no
@@ -39,9 +42,11 @@ pub enum TextFault {
 }
 
 impl SourceIdentity {
-    /// Returns the text that names the source for the user.
+    /// Returns the text that names the source for the user: the path of a folder, or the remote of a repository. If the
+    /// path or the remote is empty, returns the name of the source's folder.
     pub fn shown(&self) -> &str {
-        shown(self.kind, &self.name, &self.root, &self.remote)
+        let address = if self.kind == "git" { &self.remote } else { &self.root };
+        if address.is_empty() { &self.name } else { address }
     }
 }
 
@@ -88,12 +93,12 @@ impl FileSource {
             Self::Git(repository) => repository,
             Self::Folder(folder) => {
                 let root = folder.to_string_lossy().into_owned();
-                return Ok(SourceIdentity { kind: "folder", name, root, remote: String::new() });
+                return Ok(SourceIdentity { kind: "folder".into(), name, root, remote: String::new() });
             }
         };
         let root = first_parents(repository)?.first().map(Oid::to_string).unwrap_or_default();
-        let remote = repository.find_remote("origin").ok().and_then(|remote| remote.url().ok().map(str::to_owned));
-        Ok(SourceIdentity { kind: "git", name, root, remote: without_secret(remote.as_deref().unwrap_or_default()) })
+        let remote = repository.find_remote("origin").ok().and_then(|remote| remote.url().ok().map(without_secret));
+        Ok(SourceIdentity { kind: "git".into(), name, root, remote: remote.unwrap_or_default() })
     }
 
     /// Returns the name of the source's folder, without the ending `.git` that the folder of a bare repository has.
@@ -156,13 +161,6 @@ impl FileSource {
         };
         Ok(text_of(bytes).map_err(TextFault::Unfit))
     }
-}
-
-/// Returns the text that names a source for the user: the path of a folder, or the remote of a repository. If the path
-/// or the remote is empty, returns the name of the source's folder.
-pub fn shown<'a>(kind: &str, name: &'a str, root: &'a str, remote: &'a str) -> &'a str {
-    let address = if kind == "git" { remote } else { root };
-    if address.is_empty() { name } else { address }
 }
 
 /// Returns the reason why a repository cannot be opened. If libgit2 does not support the repository's format, the

@@ -1,6 +1,7 @@
 //! The lines of an export that are not events.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
 use serde::de::DeserializeOwned;
@@ -57,12 +58,6 @@ pub struct ExportedDefinition {
 }
 
 /// A project of the exported workspace.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ProjectLine {
-    pub project: ExportedProject,
-}
-
-/// The id, slug, name and description of a project.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct ExportedProject {
     pub id: String,
@@ -73,11 +68,6 @@ pub struct ExportedProject {
 }
 
 /// A member of the exported workspace, with the member's user.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct MemberLine {
-    pub member: ExportedMember,
-}
-
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ExportedMember {
     pub user_id: String,
@@ -90,11 +80,6 @@ pub struct ExportedMember {
 }
 
 /// A key of the exported workspace, with the hash of its secret.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct KeyLine {
-    pub key: ExportedKey,
-}
-
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ExportedKey {
     pub id: String,
@@ -117,21 +102,11 @@ pub struct ExportedKey {
 
 /// A key of the exported workspace that was revoked.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct RevokedKeyLine {
-    pub revoked_key: RevokedKey,
-}
-
-#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct RevokedKey {
     pub id: String,
 }
 
 /// A member of the exported workspace who was removed.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct RemovedMemberLine {
-    pub removed_member: MemberRemoval,
-}
-
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct MemberRemoval {
     pub user_id: String,
@@ -147,13 +122,7 @@ pub enum ExportedAccess {
     RemovedMember(MemberRemoval),
 }
 
-/// The last line of an export.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct EndLine {
-    pub end: ExportEnd,
-}
-
-/// The number of events in the file, and the position up to which the log was read.
+/// The last line of an export: the number of events in the file, and the position up to which the log was read.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct ExportEnd {
     pub events: u64,
@@ -178,16 +147,12 @@ impl<'a> ExportLine<'a> {
         Ok(match first_name(line) {
             Some("foldwork_export") => Self::Header(ExportHeader::parse(line)?),
             Some("definition") => Self::Definition(read(line, "a definition")?),
-            Some("project") => Self::Project(read::<ProjectLine>(line, "a project")?.project),
-            Some("member") => Self::Access(ExportedAccess::Member(read::<MemberLine>(line, "a member")?.member)),
-            Some("key") => Self::Access(ExportedAccess::Key(read::<KeyLine>(line, "a key")?.key)),
-            Some("revoked_key") => {
-                Self::Access(ExportedAccess::RevokedKey(read::<RevokedKeyLine>(line, "a revoked key")?.revoked_key))
-            }
-            Some("removed_member") => Self::Access(ExportedAccess::RemovedMember(
-                read::<RemovedMemberLine>(line, "a removed member")?.removed_member,
-            )),
-            Some("end") => Self::End(read::<EndLine>(line, "the end of an export")?.end),
+            Some("project") => Self::Project(read_item(line, "a project")?),
+            Some("member") => Self::Access(ExportedAccess::Member(read_item(line, "a member")?)),
+            Some("key") => Self::Access(ExportedAccess::Key(read_item(line, "a key")?)),
+            Some("revoked_key") => Self::Access(ExportedAccess::RevokedKey(read_item(line, "a revoked key")?)),
+            Some("removed_member") => Self::Access(ExportedAccess::RemovedMember(read_item(line, "a removed member")?)),
+            Some("end") => Self::End(read_item(line, "the end of an export")?),
             _ => Self::Event(line),
         })
     }
@@ -219,6 +184,22 @@ impl ExportHeader {
 /// Returns a line's JSON.
 pub fn text(line: &impl Serialize) -> anyhow::Result<String> {
     serde_json::to_string(line).context("the line cannot be written as JSON")
+}
+
+/// Returns the JSON of a line whose only field has this name.
+pub fn item_text(name: &str, item: &impl Serialize) -> anyhow::Result<String> {
+    text(&BTreeMap::from([(name, item)]))
+}
+
+/// Reads the item of a line whose first field contains the item.
+fn read_item<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {
+    /// The field of the line. The name of the field is the kind of the item.
+    #[derive(Deserialize)]
+    struct ItemLine<T> {
+        #[serde(alias = "member", alias = "key", alias = "revoked_key", alias = "removed_member", alias = "end")]
+        project: T,
+    }
+    Ok(read::<ItemLine<T>>(line, what)?.project)
 }
 
 fn read<T: DeserializeOwned>(line: &str, what: &str) -> anyhow::Result<T> {

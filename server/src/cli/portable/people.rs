@@ -7,10 +7,7 @@ use foldwork_engine::model::access::{KeyRecord, Membership, RemovedMember, Role,
 use foldwork_engine::model::closed_set::names;
 use foldwork_engine::{Engine, ImportOutcome};
 
-use super::lines::{
-    self, ExportedAccess, ExportedKey, ExportedMember, KeyLine, MemberLine, MemberRemoval, RemovedMemberLine,
-    RevokedKey, RevokedKeyLine,
-};
+use super::lines::{self, ExportedAccess, ExportedKey, ExportedMember, MemberRemoval, RevokedKey};
 use super::store::OpenStore;
 use crate::cli::output::Output;
 
@@ -26,7 +23,7 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
             email_verified: user.email_verified,
             name: user.name.as_deref().map(str::to_owned),
         };
-        output.write_line(&lines::text(&MemberLine { member })?)?;
+        output.write_line(&lines::item_text("member", &member)?)?;
     }
     for key in store.engine.key_records_of(id).await? {
         let key = ExportedKey {
@@ -44,15 +41,15 @@ pub async fn write(store: &OpenStore, output: &mut Output) -> anyhow::Result<()>
             derived_from: key.derived_from.as_deref().map(str::to_owned),
             ancestors: key.ancestors.iter().map(|id| id.to_string()).collect(),
         };
-        output.write_line(&lines::text(&KeyLine { key })?)?;
+        output.write_line(&lines::item_text("key", &key)?)?;
     }
     for key in store.engine.revoked_keys_of(id).await? {
         let revoked_key = RevokedKey { id: key.to_string() };
-        output.write_line(&lines::text(&RevokedKeyLine { revoked_key })?)?;
+        output.write_line(&lines::item_text("revoked_key", &revoked_key)?)?;
     }
     for member in store.engine.removed_members_of(id).await? {
         let removed_member = MemberRemoval { user_id: member.user_id.to_string(), removed_at: member.removed_at };
-        output.write_line(&lines::text(&RemovedMemberLine { removed_member })?)?;
+        output.write_line(&lines::item_text("removed_member", &removed_member)?)?;
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ async fn a_batch_is_written_completely_or_not_at_all() {
 
     let mut of_old = Vec::new();
     let fields = [("id", convert::record_id("commit", 9)), ("events", Record::String(r#"[["x",1],["y",4]]"#.into()))];
-    assert_eq!(event_refs_of(&Record::Object(convert::fields(fields)), 0, &mut of_old).expect("a commit"), 9);
+    assert_eq!(event_refs_of(&convert::object(fields), 0, &mut of_old).expect("a commit"), 9);
     assert_eq!((of_old[0].position, of_old[1].version, of_old[1].occurred_at), (8, 4, None));
     let refs = log.event_refs_after(0, 10).await.expect("refs");
     assert_eq!(refs[3].occurred_at, Some(1));

@@ -139,10 +139,6 @@ impl<'de> Visitor<'de> for Collector {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut collected = Vec::new();
-        while let Some(member) = members.next_entry()? {
-            collected.push(member);
-        }
-        Ok(collected)
+        std::iter::from_fn(|| members.next_entry().transpose()).collect()
     }
 }

@@ -61,11 +61,8 @@ fn read_in_parts(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Vec<FrontMat
             Err(fault) => match split_name(part) {
                 Some((name, value)) => {
                     warnings.push(kept_as_text(name, Warning { line, ..fault }));
-                    entries.push(FrontMatterEntry {
-                        name: name.to_owned(),
-                        line,
-                        value: unquoted(value.trim()).into(),
-                    });
+                    let (name, value) = (name.to_owned(), unquoted(value.trim()).into());
+                    entries.push(FrontMatterEntry { name, line, value });
                 }
                 None => warnings.push(nameless(line)),
             },
