@@ -377,9 +377,9 @@ impl Engine {
         self.workspaces.usage().iter().any(|usage| *usage.id == *id && usage.state.leadership.is_own())
     }
 
-    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. A
-    /// workspace that cannot be opened is left to the next call. The opener logs the error. Deletes the progress of
-    /// workspaces that no longer exist.
+    /// Opens workspaces whose leader is no longer alive, so that their plugins and timers continue on this server. If a
+    /// workspace cannot be opened, the opener logs the error, and the next call tries again. If a workspace no longer
+    /// exists, deletes the progress of the workspace.
     async fn take_over(&self, left: Vec<Arc<str>>) {
         for id in left {
             if let Err(Error::NotFound { .. }) = self.runtime(&id).await

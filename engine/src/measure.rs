@@ -21,8 +21,8 @@ use crate::state::{GRAPH, NODES, State};
 /// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
 /// fiftieth of the time.
 const REST: u64 = 50;
-/// The maximum age of a reading, in microseconds. An older reading is renewed even if this process has not changed the
-/// stored value. Applies only if other servers share the store, because these servers may change the value.
+/// The maximum age of a reading if other servers share the store, in microseconds. An older reading is renewed even if
+/// this process has not changed the stored value, because another server may have changed the value.
 const OTHERS_US: u64 = 60_000_000;
 
 /// The last measurement of each open workspace.

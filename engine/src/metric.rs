@@ -38,7 +38,7 @@ pub enum MetricKind {
     Histogram(&'static [f64]),
 }
 
-/// A metric. A series of a metric has one value for each label.
+/// A metric. Each series of a metric is identified by one value for each label.
 #[derive(Debug, Clone, Copy)]
 pub struct Metric {
     pub name: &'static str,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
-/// The locks of all names that tasks hold or wait for.
+/// The locks that tasks hold or wait for, by name.
 #[derive(Default)]
 pub struct NamedLocks {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,

@@ -66,12 +66,12 @@ const CHECK_AFTER: Duration = Duration::from_secs(120);
 /// The maximum number of workspaces that are checked after one query.
 const CHECKS: usize = 16;
 
-/// The exchange with the other servers of a store.
+/// The exchange of progress reports with the other servers of a store.
 pub struct Pulse {
     control: Database,
     peers: Arc<Peers>,
     clock: Arc<dyn Clock>,
-    /// The store's time when this server began, in milliseconds since the epoch.
+    /// The start of this server according to the store's clock, in milliseconds since the epoch.
     begun_at: i64,
     /// Whether a server of a newer version was seen on the store.
     is_outdated: AtomicBool,
@@ -108,8 +108,9 @@ impl Pulse {
         self.peers.beat_age(Instant::now()).as_secs_f64()
     }
 
-    /// Starts the tasks that read and report. `open` returns the open workspaces, or `None` if the engine was dropped.
-    /// `take_over` opens workspaces whose leader is no longer alive.
+    /// Starts two tasks: one reads the progress of the other servers, and one reports the progress of this server.
+    /// `open` returns the open workspaces, or `None` if the engine was dropped. `take_over` opens workspaces whose
+    /// leader is no longer alive.
     pub fn spawn(
         self: Arc<Self>,
         open: impl Fn() -> Option<Vec<OpenWorkspace>> + Send + Sync + 'static,
@@ -128,8 +129,8 @@ impl Pulse {
     }
 
     /// Queries the store at each interval. Starts catch-ups of the workspaces that other servers have changed, and
-    /// passes the workspaces without a leader to `take_over`. After the engine is dropped, the function returns at the
-    /// latest after its next report that this server is alive.
+    /// passes the workspaces without a leader to `take_over`. The function returns after the engine is dropped. This
+    /// can take until the next report that this server is alive.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -235,8 +236,8 @@ impl Pulse {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Ends the exchange and removes this server from the store, so that other servers take over its workspaces
-    /// immediately.
+    /// Stops the pulse after a last report, and removes this server from the store. Other servers can then take over
+    /// the workspaces of this server immediately.
     pub async fn end(&self) {
         // An abort of the reading task loses nothing. An abort during a report would lose the report and its notes of
         // leaders.

@@ -1,4 +1,4 @@
-//! Shares one query for changes in the store among concurrent reads.
+//! Lets concurrent reads share one query that checks the store for changes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -36,7 +36,7 @@ pub struct EndpointDescription {
 pub enum Handler {
     /// A function that reads published content, and drafts if the caller may read drafts.
     Content(Serve<ContentReader>),
-    /// A function that reads all data of the workspace.
+    /// A function that can read all data of the workspace.
     Read(Serve<Reader>),
     /// A function that writes data of the workspace.
     Write(Serve<Writer>),

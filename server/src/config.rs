@@ -124,7 +124,7 @@ pub struct Search {
 pub struct Embedding {
     pub url: String,
     pub model: String,
-    /// The limits on calls of a service, which no setting changes.
+    /// The limits on calls of the service that computes embeddings. No setting changes these limits.
     #[serde(skip)]
     pub calls: EmbeddingCalls,
 }

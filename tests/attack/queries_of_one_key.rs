@@ -7,7 +7,8 @@ use super::key;
 use super::target::Target;
 use crate::client::Client;
 
-/// The number of concurrent queries of the flood: more than may run and wait at the same time.
+/// The number of queries that the flood sends at the same time. The server rejects some of these queries, because fewer
+/// queries of one key can run or wait at the same time.
 const FLOOD: usize = 80;
 const QUERIES: usize = 20;
 const EXPENSIVE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project":

@@ -15,8 +15,8 @@ use crate::client::Client;
 const READERS: usize = 8;
 const READS: usize = 4;
 const ROUNDS: usize = 5;
-/// The minimum number of times that another key must list the agents while the readers read. A blocked key would list
-/// the agents only about [`READS`] times.
+/// The minimum number of times that a client with another key must list the agents while the readers read. If the
+/// readers blocked this client, the client would list the agents only about [`READS`] times.
 const ENOUGH: usize = READERS * READS * 3 / 16;
 /// The number of artifacts in one request.
 const ARTIFACTS: usize = 100;

@@ -176,8 +176,8 @@ async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyho
 #[derive(Clone, Copy)]
 struct Rate {
     a_second: f64,
-    /// The number of requests per second of the server's processor time. This rate excludes the cost of the client's
-    /// sockets.
+    /// The number of responses, divided by the seconds of processor time that the server used. This rate excludes the
+    /// cost of the client's sockets.
     a_processor_second: f64,
 }
 

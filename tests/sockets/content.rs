@@ -27,8 +27,8 @@ use super::{Serving, TIMEOUT, serve_as_configured};
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The deadline of a script. A debug build on a busy machine takes much longer than the usual deadline.
 const DEADLINE_MS: u64 = 120_000;
-/// The query for the states of the aggregates in the corpus. The query removes the fields whose values depend on other
-/// events in the log.
+/// The query for the states of the aggregates in the corpus. The query removes the fields whose values differ between
+/// runs or depend on events of other aggregates.
 const STATES: &str = r#"{"pipeline": [
     {"$match": {"aggregate_type": {"$in": ["article", "note"]}}}, {"$fold": {}},
     {"$project": {"_position": 0, "_facts": 0, "_created_at": 0, "_last_event_at": 0}}, {"$sort": {"_id": 1}}]}"#;

@@ -109,7 +109,7 @@ impl Socket {
         }
     }
 
-    /// Returns the reply to the message with a reference.
+    /// Returns the reply to the message that was sent with this reference.
     pub async fn reply(&mut self, reference: &str) -> Value {
         self.message(|message| message[3] == "phx_reply" && message[1] == reference).await[4].take()
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::expectation::root;
 
-/// The base-2 logarithm of the maximum window size, in bytes, with which the history may be compressed.
+/// The largest accepted window size of the compressed history, as a power of two: 27 means 2^27 bytes.
 const WINDOW_LOG: u32 = 27;
 
 #[derive(Deserialize)]

@@ -38,7 +38,7 @@ enum Stage {
     Open,
     /// The next reading blocks.
     Closed,
-    /// A caller is blocked.
+    /// A caller that reads the stopwatch is blocked.
     Occupied,
 }
 

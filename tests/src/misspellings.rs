@@ -12,7 +12,7 @@ impl Chance {
         Chance(seed)
     }
 
-    /// Returns a number below `end` (splitmix64).
+    /// Returns the next pseudorandom number, which is below `end`. Uses the algorithm splitmix64.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;

@@ -26,7 +26,7 @@ const STEP_SEPARATOR: &str = "\n---\n";
 const EXPECT_MARKER: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
-/// The first line of a file whose server has an archive of backups.
+/// The first line of a scenario file. With this line, the server of the scenario has an archive of backups.
 const BACKUP: &str = "# backup\n";
 /// The YAML field with the plugin files that a step writes. If a scenario contains this field, its server loads copies
 /// of the plugins, so that the original files do not change.
@@ -72,8 +72,8 @@ pub struct Exchange {
     /// The name of the step.
     pub name: String,
     pub method: String,
-    /// The path of the request, without the query. If the step requests a saved URL, this is the path of the URL.
-    /// Placeholders inside a path are not replaced.
+    /// The path of the request, without the query. If the step requests a saved URL, this is the path of the URL. A
+    /// placeholder that is only a part of the path is not replaced.
     pub path: String,
     /// The JSON body of the request. If the earlier responses in the file contain the values of all placeholders, the
     /// placeholders are replaced. Otherwise the body is as written.
@@ -83,7 +83,7 @@ pub struct Exchange {
     pub answer: Option<Value>,
 }
 
-/// The generated part of a step.
+/// The headers and the body of the response that a step expects.
 #[derive(Default)]
 struct Expected {
     headers: BTreeMap<String, String>,

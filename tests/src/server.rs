@@ -118,14 +118,14 @@ impl Setup {
         Setup { config, agents: Vec::new() }
     }
 
-    /// Returns the setup of servers with plugins from the folder `tests/plugins`. Names that are not in this folder are
-    /// those of shipped plugins.
+    /// Returns the setup of servers with plugins from the folder `tests/plugins`. A name that is not in this folder
+    /// names a shipped plugin.
     pub fn with_plugins(enabled: Vec<String>) -> Setup {
         Setup::with_plugins_in(&root().join("tests/plugins"), enabled)
     }
 
-    /// Returns the setup of servers with plugins from a folder. Names that are not in the folder are those of shipped
-    /// plugins.
+    /// Returns the setup of servers with plugins from a folder. A name that is not in the folder names a shipped
+    /// plugin.
     pub fn with_plugins_in(folder: &Path, enabled: Vec<String>) -> Setup {
         let mut setup = Setup::without_plugins();
         setup.config.plugins.folder = folder.to_string_lossy().into_owned();
@@ -142,7 +142,7 @@ impl Setup {
         setup
     }
 
-    /// Returns the setup of servers with agents whose work the test does.
+    /// Returns the setup of servers without plugins and with the named agents. The tests act as these agents.
     pub fn with_agents(names: &[String]) -> Setup {
         Setup { agents: names.to_vec(), ..Setup::without_plugins() }
     }
@@ -334,7 +334,7 @@ impl Server {
     }
 }
 
-/// Opens the archive that the configuration names, with a new key. Returns `None` if the configuration names no
+/// Opens the archive that the configuration names, with a new sealing key. Returns `None` if the configuration names no
 /// archive.
 fn archive(config: &Config) -> anyhow::Result<Option<Archive>> {
     if !config.backup.is_enabled() {
@@ -371,8 +371,8 @@ pub async fn consumed(workspace: &Handles) -> anyhow::Result<()> {
     tokio::time::timeout(TIMEOUT, reached).await.context("the followers of the log do not catch up")?
 }
 
-/// Closes idle workspaces until at most `open` workspaces are open. Waits for workspaces that cannot be closed yet,
-/// because their followers of the log are behind.
+/// Closes idle workspaces until at most `open` workspaces are open. Repeats the attempt, because a workspace stays open
+/// until the followers of its log have processed all events.
 pub async fn close_down_to(engine: &Engine, open: usize) -> anyhow::Result<()> {
     let closed = async {
         while engine.close_idle().await? > open {

@@ -15,7 +15,7 @@ use foldwork_tests::handles::enter;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
-/// The folders of a store, without its lock.
+/// The subfolders of a store that are copied. The store's lock is not copied.
 const PARTS: [&str; 4] = ["wal", "sstables", "vlog", "manifest"];
 
 /// A folder with copies of a store. Each copy has the state that a crash leaves.

@@ -16,10 +16,10 @@ const MAX_REQUESTS: usize = 24;
 const MAX_FIRST_BYTES: usize = 60_000;
 /// The maximum total size of the dashboard's own files, in bytes.
 ///
-/// The maximum is higher than the 400,000 bytes of the design for two reasons. The server does not remove comments and
-/// types from the files. Every screen also has views for missing data, for failures and for earlier moments.
-/// [`MAX_FIRST_BYTES`] and [`MAX_SCREEN_BYTES`] limit the files that a user waits for: each screen is loaded when the
-/// screen is first opened.
+/// The maximum is higher than the planned 400,000 bytes for two reasons. The server does not remove comments and types
+/// from the files, and every screen also has views for missing data, for failures and for earlier moments. A user never
+/// waits for all files, because each screen is loaded when the screen is first opened. [`MAX_FIRST_BYTES`] and
+/// [`MAX_SCREEN_BYTES`] limit the files that a user waits for.
 const MAX_OWN_BYTES: usize = 680_000;
 /// The maximum size of the modules that a screen imports statically, in bytes before compression. The modules that the
 /// page loads anyway and third-party scripts are not counted.

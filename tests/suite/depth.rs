@@ -269,8 +269,8 @@ async fn tasks_at_the_depth_limit_load_after_a_restart_and_deeper_values_are_rej
     assert_reopens(&server).await;
 }
 
-/// Opens a server's store with another engine, once while the server runs and once after the server was closed, and
-/// compares all states.
+/// Opens a server's store with another engine, once while the server runs and once after the server was closed. Both
+/// times, checks that all states equal the states on the server.
 async fn assert_reopens(server: &Server) {
     let before = rows(&server.workspace("owner").await.expect("a workspace")).await;
     let key = server.key("owner").expect("the owner");

@@ -1,5 +1,5 @@
-//! Tests links to files. A link is valid for one path and one hour, and a link to published content only while the
-//! content is published.
+//! Tests links to files. A link is valid for one path and for one hour. A link that a content reader received is valid
+//! only while the article is published.
 
 use anyhow::Context;
 use foldwork_tests::server::Server;

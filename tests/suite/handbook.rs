@@ -163,7 +163,8 @@ fn numbers(body: &str) -> Vec<&str> {
     digits.map(|digits| Some(digits.trim_start_matches('0')).filter(|rest| !rest.is_empty()).unwrap_or("0")).collect()
 }
 
-/// Returns the last segments of paths, file names and link targets in a body, without `.md`.
+/// Returns the names in a body, without `.md`. A name is a file name that ends with `.md`, or the last segment of a
+/// path or of a link target.
 fn names(body: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut rest = body;

@@ -109,8 +109,8 @@ fn statuses(operation: &Value) -> Vec<u16> {
     responses.keys().filter_map(|status| status.parse().ok()).collect()
 }
 
-/// Returns the example in a schema or, if the schema has an `enum` instead, its first value. If the schema has neither,
-/// returns a small value that matches the schema.
+/// Returns the example of a schema. Without an example, returns the first value of the schema's `enum`. If the schema
+/// has neither, returns a small value that matches the schema.
 fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return sample(document, document.pointer(&reference[1..]).expect("a schema"));

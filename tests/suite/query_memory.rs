@@ -1,5 +1,5 @@
-//! Tests that the values that a query keeps count against the memory limit of the query, and that dropped values do not
-//! count.
+//! Tests the memory limit of queries. Values that are held by a query count against the limit, and dropped values do
+//! not count.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;

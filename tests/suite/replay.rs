@@ -47,7 +47,8 @@ struct Recorded {
     /// The names of fields whose arrays have no specified order. `*` stands for all fields.
     #[serde(default)]
     sets: Vec<String>,
-    /// The maximum difference between numbers that count as equal. The difference of numbers above 1 is relative.
+    /// The maximum difference between two numbers that count as equal. If a number is above 1 or below -1, the
+    /// difference is relative to the number with the larger absolute value.
     #[serde(default)]
     tolerance: f64,
     #[serde(skip)]

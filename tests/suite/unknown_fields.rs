@@ -68,8 +68,8 @@ fn referred(node: &Value) -> Option<&str> {
     reference.and_then(|name| name.strip_prefix(COMPONENTS))
 }
 
-/// Adds a case for a schema, for each of its forms and for each nested schema. `wrap` turns an object of the schema
-/// into a request body. Each schema is visited at most twice, because a schema may contain itself.
+/// Adds the cases for a schema, its forms and its nested schemas. `wrap` turns an object of the schema into a request
+/// body. Each schema is visited at most twice, because a schema may contain itself.
 fn collect(schemas: &Value, name: &str, wrap: &dyn Fn(Value) -> Value, cases: &mut Vec<Case>) {
     for form in schemas[name]["oneOf"].as_array().into_iter().flatten().filter_map(referred) {
         collect(schemas, form, wrap, cases);

@@ -17,8 +17,8 @@ const PREFIX: &str = "fwrt_";
 /// The lifetime of a credential, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
 
-/// A verified credential. The caller is the creator of the credential, with only the rights and the expiry of the
-/// credential.
+/// A verified credential. `caller` is the creator of the credential, but has only the rights of the credential and
+/// expires with the credential.
 pub struct ListenerCredential {
     pub caller: Caller,
     /// The covered agents. `None` means all agents of the workspace.

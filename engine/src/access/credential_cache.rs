@@ -1,5 +1,6 @@
-//! A cache of keys and users. Records are cached only if no other process can change them. If other processes can
-//! change the records, the cache only remembers keys, so that reads remain possible while the store does not respond.
+//! A cache of keys and users. If no other process can change the records in the store, requests use the cached records.
+//! If other processes can change the records, each request reads the store. The cache then only remembers the keys of
+//! recent requests. A remembered key is used for reads while the store does not respond.
 
 use std::collections::HashMap;
 use std::sync::Arc;

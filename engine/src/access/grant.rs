@@ -20,8 +20,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// The maximum time between two reads of the clock, since the clock may be changed while a task waits.
 const CLOCK_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The keys and memberships that the rights held in this process depend on, each with a channel that signals the end of
-/// the key or membership.
+/// The keys and memberships on which the rights held in this process depend. Each key or membership has a channel that
+/// signals its end.
 #[derive(Default)]
 pub struct HeldRights {
     held: Mutex<GrantState>,

@@ -62,8 +62,8 @@ pub enum DerivedKeys {
 impl Access {
     /// Creates a key for a user in a workspace. If the workspace already has a key with the given id, returns this key
     /// without its secret. The new key is derived from `origin`: a key, a session or a user. If `origin` is a key, the
-    /// new key ends together with that key. The caller has chosen a given `secret` at random. A missing `secret` is
-    /// generated.
+    /// new key ends together with that key. A given `secret` must have been chosen at random. If `secret` is `None`,
+    /// the secret is generated.
     pub async fn create_key(
         &self,
         secret: Option<String>,
@@ -129,7 +129,8 @@ impl Access {
     }
 
     /// Deletes the keys derived from a deleted key, and ends the rights that depend on the derived keys. The derived
-    /// keys are already invalid, even if the deletion fails.
+    /// keys became invalid when the key was deleted, so the derived keys stay invalid even if this function fails to
+    /// delete them.
     pub(super) async fn sweep(&self, id: &Arc<str>) {
         let swept = async {
             loop {
@@ -169,8 +170,8 @@ fn moved_up(revoked: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     below.iter().map(|one| moved(one, &revoked.ancestors, top, Some(origin.clone()))).collect()
 }
 
-/// Returns the record of a key whose first `top` ancestors are replaced by `above`. If the key has at most `top`
-/// ancestors, `origin` becomes the origin of the key.
+/// Returns a copy of a key's record in which `above` replaces the key's first `top` ancestors. If the key has at most
+/// `top` ancestors, `origin` becomes the origin of the key.
 pub(super) fn moved(key: &KeyRecord, above: &[Arc<str>], top: usize, origin: Option<Arc<str>>) -> KeyRecord {
     let is_first = key.ancestors.len() <= top;
     let ancestors = above.iter().chain(key.ancestors.iter().skip(top)).cloned().collect();

@@ -121,7 +121,8 @@ fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     revoked.into_iter().take(over).map(|one| one.id.clone()).collect()
 }
 
-/// Validates a device. Returns the change to the user's devices, and the result.
+/// Validates a device. Returns the change to the user's devices, or `None` if the device is rejected. Also returns the
+/// result of the validation.
 fn validated(
     user_id: &Arc<str>,
     device: &Device,

@@ -72,8 +72,8 @@ impl Access {
         self.member(&workspace.id, id).await
     }
 
-    /// Makes a member the owner of the workspace. The former owner keeps the role of an owner, but can now lose the
-    /// role or be removed.
+    /// Makes a member the owner of the workspace. The former owner keeps the role `owner`, but can now get a lower role
+    /// or be removed.
     pub async fn change_owner(&self, workspace: &WorkspaceRecord, id: &str) -> Result<Member> {
         let _turn = self.change_locks.lock(&workspace.id).await;
         let is_member = self.forgetting(self.control.write_owner(&workspace.id, id)).await?;

@@ -1,4 +1,5 @@
-//! A new key for the owner of the first workspace, for an operator who has lost all keys.
+//! Creates a new key for the owner of the first workspace. An operator who has lost all keys regains access with the
+//! key.
 
 use std::sync::Arc;
 

@@ -87,8 +87,8 @@ fn are_related(own: &Arc<str>, caller: &Caller, key: &KeyRecord) -> bool {
     *own == key.id || key.ancestors.contains(own) || caller.above.contains(&key.id)
 }
 
-/// Returns the new records of the keys that are derived from a replaced key. These keys are derived from the successor
-/// instead.
+/// Changes the records of the keys that are derived from a replaced key, so that the keys are derived from the
+/// successor. Returns the changed records.
 fn moved_below(replaced: &KeyRecord, successor: &KeyRecord, below: &[KeyRecord]) -> Result<Vec<KeyRecord>> {
     let above: Vec<Arc<str>> = successor.ancestors.iter().chain([&successor.id]).cloned().collect();
     let (top, origin) = (replaced.ancestors.len() + 1, Some(successor.id.clone()));

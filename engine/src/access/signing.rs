@@ -22,8 +22,8 @@ use crate::store::control::signing_keys::SigningKeyRecord;
 const SIGNING_PERIOD_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The maximum lifetime of signed data, in milliseconds.
 pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The time for which a key is kept after its creation, in milliseconds, so that its last signatures stay valid until
-/// they expire.
+/// The time for which a key is kept after its creation, in milliseconds. The time is longer than the signing period, so
+/// that the key's last signatures stay valid until the signatures expire.
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
 /// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
@@ -62,7 +62,7 @@ pub struct SigningKeys {
     known: Mutex<SecretCache>,
     /// The lock that is held while a key is created. Other tasks wait for the new key.
     creating: tokio::sync::Mutex<()>,
-    /// The lookups of unknown keys.
+    /// Lets concurrent lookups of unknown keys share one query.
     lookups: SharedCheck,
 }
 

@@ -1,4 +1,4 @@
-//! Restores an earlier caller with the caller's current rights.
+//! Stores the identity of a caller, and restores the caller later with the rights that the key or the user then has.
 
 use std::sync::Arc;
 

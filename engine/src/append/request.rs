@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 
-/// The assumed size, in bytes, of the events of an append that decides its events at the end of the log.
+/// The assumed size of an append's events in bytes, if the events are not known in advance. The function [`Decide`]
+/// determines such events later.
 const DECIDED_BYTES: usize = 1_024;
 
 /// A function that decides which events an operation appends, given the state at the end of the log.
@@ -29,7 +30,7 @@ pub struct Append {
     pub managed: bool,
     /// The approximate size of the events' payloads, in bytes.
     pub size_bytes: usize,
-    /// The id of the upload that a file refers to after the append.
+    /// The id of the upload whose bytes a file gets with the append.
     pub upload: Option<Arc<str>>,
     /// The epoch of the leader that appends. The append fails if another server has taken over. `None` for appends that
     /// any server may make.
@@ -47,7 +48,8 @@ impl Append {
         }
     }
 
-    /// Returns an append that may write to managed types. `decide` chooses the events at the end of the log.
+    /// Returns an append of the events that `decide` returns, given the state at the end of the log. The append may
+    /// write to managed types.
     pub fn decided(actor: Arc<str>, decide: Decide) -> Append {
         Append {
             decide,

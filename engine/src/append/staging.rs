@@ -51,7 +51,7 @@ pub struct StagedBatch {
     /// The responses to store, by idempotency key.
     pub responses: Vec<(Arc<str>, StoredResponse)>,
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// The number of definition changes that the appender knew of when the decisions were made.
+    /// The number of definition changes that the appender knew of when it checked the events of the batch.
     pub types_changed: u64,
 }
 
@@ -69,9 +69,9 @@ impl StagedBatch {
     }
 }
 
-/// Returns the events that an append would add now, and the states after these events. Writes nothing. An event without
-/// an id gets a random id, which differs from the id that a later append gives to the event. The ids are the same only
-/// if the caller sets them in `append`.
+/// Returns the events that an append would add now, and the states after these events. Writes nothing. An event keeps
+/// the id that the caller sets in `append`. An event without an id gets a random id, and a later append gives the event
+/// another random id.
 pub fn preview(state: &State, append: &Append) -> Result<AppendOutcome> {
     let (definitions, known) = (state.types.all(), EarlierWrites::default());
     BatchBuilder::new(state, &definitions, &known).stage(append)
@@ -279,7 +279,8 @@ impl<'a> BatchBuilder<'a> {
 /// The id of an upload that a file stops referring to, if there is one, with the upload's size in bytes.
 type FreedUpload = Option<(Arc<str>, u64)>;
 
-/// Returns the upload that a file starts to refer to with an event, and the upload that the file stops referring to.
+/// Compares a file before and after an event. Returns the upload to which the event makes the file refer, and the
+/// upload to which the file no longer refers. Both are `None` if the event does not change the upload.
 fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, FreedUpload) {
     let (current, previous) = (file::upload_of(Some(after)), file::upload_of(before));
     if current == previous {

@@ -85,15 +85,15 @@ pub struct Backups {
     pub(super) unverified: Mutex<HashSet<Arc<str>>>,
     /// Limits the number of workspaces that are archived at the same time.
     turns: Semaphore,
-    /// The restores that this server runs, by id. Maps each id to the position of the last restored event, and to the
-    /// last position that was read from the archive so far.
+    /// The progress of the restores that this server runs, by id of the restore. The first number is the position of
+    /// the last restored event. The second number is the last position that was read from the archive so far.
     pub(super) restoring: Mutex<HashMap<Arc<str>, (u64, u64)>>,
 }
 
 /// The state of archiving one workspace.
 #[derive(Default)]
 pub(super) struct ArchiveSlot {
-    /// Whether a task archives the workspace.
+    /// Whether a background task is archiving the workspace now.
     is_busy: AtomicBool,
     writer: tokio::sync::Mutex<Option<ArchiveWriter>>,
     reached: Mutex<ArchivePosition>,

@@ -70,7 +70,7 @@ pub async fn last(bucket: &Bucket, workspace_id: &str, epoch: u64, position: u64
     serde_json::from_slice(&text).map(Some).map_err(|error| damaged(&found.key, &error.to_string()))
 }
 
-/// Removes all digests except the last `kept`.
+/// Removes all digests except the last ones. `kept` is the number of digests that remain.
 pub async fn thin(bucket: &Bucket, workspace_id: &str, epoch: u64, kept: usize) -> Result<()> {
     let listed = bucket.list(&format!("{}/digest", epoch_folder(workspace_id, epoch))).await?;
     for found in listed.iter().rev().skip(kept) {

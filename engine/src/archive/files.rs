@@ -25,7 +25,8 @@ use crate::state::storage::Storage;
 use crate::store;
 use crate::store::blobs::Blobs;
 
-/// The time after which a removal of bytes counts as interrupted if its note still exists.
+/// The maximum duration of a removal of bytes. If the note that a removal has written is older, the removal counts as
+/// interrupted.
 const MAX_REMOVAL: Duration = Duration::from_secs(600);
 
 /// The bytes that an event of a file refers to.
@@ -49,7 +50,8 @@ impl FileBytesRef {
     }
 }
 
-/// Returns whether a text is a SHA-256 in hexadecimal. No other text may become part of a key.
+/// Returns whether a text is a SHA-256 in hexadecimal. Only such a text may become a part of an object key in the
+/// archive.
 fn is_hash(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -89,7 +91,7 @@ fn missing_key(workspace_id: &str, sha256: &str) -> String {
     format!("{workspace_id}/missing/{sha256}")
 }
 
-/// Returns whether bytes were deleted before they were archived.
+/// Returns whether the bytes with this SHA-256 were deleted before they were archived.
 pub async fn is_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> Result<bool> {
     bucket.has(&missing_key(workspace_id, sha256), 0).await
 }

@@ -26,9 +26,9 @@ pub struct Epoch {
     pub parent: Option<u64>,
     /// The place in the parent's history after which this epoch begins.
     pub branch: ArchivePlace,
-    /// The id of the last event before the branch.
+    /// The id of the last event before the place `branch`.
     pub last_event_id: Option<String>,
-    /// The hash of the last definition before the branch.
+    /// The hash of the last definition before the place `branch`.
     pub last_definition: Option<String>,
     /// The time at which this epoch began, in milliseconds since 1970.
     pub began_at: i64,
@@ -102,7 +102,8 @@ pub async fn begin_epoch(bucket: &Bucket, workspace_id: &str, epoch: &Epoch) -> 
     bucket.create(&epoch_key(workspace_id, epoch.number), text.into()).await
 }
 
-/// Returns all segments of one epoch. The list may contain segments of several levels with the same lines.
+/// Returns all segments of one epoch. The list can contain a merged segment together with the segments from which it
+/// was merged.
 pub async fn list(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
     let listed = bucket.list(&format!("{}/log", epoch_folder(workspace_id, epoch))).await?;
     let mut found: Vec<SegmentRef> = listed.iter().filter_map(|listed| SegmentRef::listed(epoch, listed)).collect();
@@ -123,8 +124,9 @@ pub fn covering(listed: &[SegmentRef]) -> Vec<SegmentRef> {
     chosen
 }
 
-/// Returns all segments of an epoch's history, in order. The history includes the segments of earlier epochs, each up
-/// to the place at which the next epoch of the history begins.
+/// Returns all segments of an epoch's history, in order. The history includes the earlier epochs that the epoch
+/// continues. From each earlier epoch, returns only the segments up to the place at which the next epoch of the history
+/// begins.
 pub async fn history(bucket: &Bucket, workspace_id: &str, epoch: u64) -> Result<Vec<SegmentRef>> {
     let (mut found, mut number, mut end) = (Vec::new(), Some(epoch), u64::MAX);
     while let Some(epoch) = number {

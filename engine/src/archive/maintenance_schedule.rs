@@ -22,7 +22,8 @@ const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 const DIGESTS: usize = 48;
 
 impl Backups {
-    /// Runs the maintenance that is due. Logs a failure; the next call repeats the step.
+    /// Runs each maintenance step that is due. If a step fails, logs the failure. The next call runs the failed step
+    /// again.
     pub async fn run_maintenance(&self) {
         let mut tended = self.tended.lock().await;
         if let Err(error) = self.check_owner().await {

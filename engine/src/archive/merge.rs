@@ -20,14 +20,15 @@ const MIN_SEGMENTS: usize = 8;
 const MAX_SEGMENTS: usize = 4_096;
 /// The maximum packed size of the segments in a merge, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The maximum size of the lines of a merged segment, in bytes. A merged segment of a single part may be larger.
+/// The maximum size of the lines of a merged segment, in bytes. If the first segment of a merge is already larger, the
+/// merged segment contains only the lines of this segment.
 const MAX_LINES_BYTES: usize = 32 << 20;
 
-/// Merges the segments of an epoch that are old enough, and removes segments that a merged segment contains. Returns
-/// the number of merges.
+/// Merges segments of an epoch if the segments are old enough. Also removes segments whose lines an earlier merge has
+/// copied into a merged segment. Returns the number of merges.
 ///
-/// A merged segment is written long before its parts are removed. Readers use the merged segment as soon as the segment
-/// is written.
+/// Readers use a merged segment as soon as the merged segment is written. The parts of the merged segment are removed
+/// much later.
 pub async fn merge(bucket: &Bucket, workspace_id: &Arc<str>, epoch: u64, now_ms: i64) -> Result<u64> {
     let mut merges = 0;
     for (level, age_ms) in (0u8..).zip(MERGED_AFTER_MS) {
@@ -97,9 +98,9 @@ fn groups(chosen: &[SegmentRef], level: u8, before_ms: i64) -> Vec<&[SegmentRef]
     groups
 }
 
-/// Writes one segment with the lines of the first segments of a group, up to `max_bytes` of lines. Returns the number
-/// of merged segments, which is at least 1. A large segment is copied alone to the next level. Otherwise every later
-/// merge would read the segment again.
+/// Merges the first segments of a group into one segment. The lines of the merged segment have at most `max_bytes`,
+/// unless the first segment alone has more. Returns the number of merged segments, which is at least 1. A large segment
+/// is copied alone to the next level. Otherwise every later merge would read the segment again.
 async fn merge_first(
     bucket: &Bucket,
     workspace_id: &Arc<str>,

@@ -58,7 +58,8 @@ pub struct RestoreOutcome {
     /// The position of the last restored event.
     pub position: u64,
     pub events: u64,
-    /// The number of restored file events whose bytes exist after the restore.
+    /// The number of restored events that refer to the bytes of a file, counted only if these bytes exist after the
+    /// restore.
     pub files: u64,
     /// The number of restored file events whose bytes are not in the archive. Most of the files were replaced or
     /// deleted before their bytes were archived.
@@ -302,7 +303,8 @@ impl RestoreRun<'_> {
         appended.events.first().map_or(Ok(()), |appended| self.check(&event, appended))
     }
 
-    /// Replaces the workspace id at the beginning of a file's path, and derives the file's new id from the path.
+    /// Replaces the workspace id at the beginning of a file's path by the id of the new workspace, and derives the
+    /// file's new id from the new path.
     fn move_file(&mut self, event: &mut Event) {
         let own = &self.offline.record().id;
         let Some(path) = event.payload.get(PATH).and_then(Value::as_str) else {

@@ -27,8 +27,8 @@ pub struct RestoreBeginning {
 impl Backups {
     /// Begins a restore into a new workspace. The caller becomes the owner of the workspace when the restore is
     /// complete, so that no user sees a partly restored workspace. If the caller has a key that is valid in one
-    /// workspace only, also returns a key with the same scopes for the new workspace. The key works when the restore is
-    /// complete.
+    /// workspace only, also returns a key with the same scopes for the new workspace. The returned key works only after
+    /// the restore is complete.
     ///
     /// `id` is the id of the restore, if the caller chooses one. If a restore with this id has begun already, no second
     /// restore begins.
@@ -173,7 +173,8 @@ impl Backups {
         }
     }
 
-    /// Marks running restores whose server has stopped as failed, and marks their incomplete workspaces for deletion.
+    /// Ends the running restores whose servers have stopped: marks these restores as failed, and marks their incomplete
+    /// workspaces for deletion.
     pub(super) async fn end_abandoned_restores(&self) -> Result<()> {
         let control = self.engine.access().control();
         for restore in control.read_running_restores().await? {
@@ -188,7 +189,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Returns whether the server of a restore may be alive.
+    /// Returns whether the server that runs a restore may still be alive.
     fn is_running(&self, restore: &RestoreRecord) -> bool {
         match (self.engine.peers(), restore.server.as_deref()) {
             (Some(peers), Some(server)) => peers.is_alive(server),

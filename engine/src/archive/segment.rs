@@ -62,11 +62,11 @@ impl Chain {
 /// The place in an archived log at which a segment begins or ends. The default is the place before the first segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivePlace {
-    /// The number of the last level-0 segment before the place. 0 at the beginning of a log.
+    /// The number of the last level-0 segment before this place in the archived log. 0 at the beginning of the log.
     pub number: u64,
-    /// The position of the last event before the place.
+    /// The position of the last event before this place in the archived log.
     pub position: u64,
-    /// The number of definitions before the place.
+    /// The number of definitions before this place in the archived log.
     pub definitions: u64,
     pub chain: Chain,
 }

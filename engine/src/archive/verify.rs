@@ -77,7 +77,7 @@ pub struct ArchiveVerification {
     pub outcome: VerificationResult,
     pub events: u64,
     /// Descriptions of the problems. If a segment or a file is missing, changed or cut off, the description names the
-    /// object.
+    /// segment or file.
     pub problems: Vec<String>,
 }
 

@@ -26,8 +26,8 @@ const MAX_EPOCH_ATTEMPTS: usize = 8;
 pub struct ArchiveWriter {
     workspace_id: Arc<str>,
     pub epoch: u64,
-    /// The header of the last archived segment. If the epoch has no readable segment, the header contains only the end,
-    /// the last event and the last definition of the history before the epoch.
+    /// The header of the last archived segment. If the epoch has no readable segment, the header describes the history
+    /// before the epoch. Such a header contains only the end, the last event and the last definition of this history.
     pub last: SegmentHeader,
 }
 

@@ -58,9 +58,9 @@ pub struct ContextBatch {
     pub bytes: usize,
 }
 
-/// Folds a batch of events. `earlier` returns an aggregate before the batch. Stops after the event at which the size of
-/// the result reaches `most_bytes`, because each event of a large aggregate adds a whole state. Skips events of unknown
-/// types.
+/// Folds a batch of events. `earlier` returns the state of an aggregate before the batch. Skips events of unknown
+/// types. Stops after the event at which the size of the result reaches `most_bytes`. The size is limited because each
+/// event of a large aggregate can add a whole state to the result.
 pub fn observe(
     state: &State,
     events: &[Arc<Event>],

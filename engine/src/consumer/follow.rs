@@ -46,8 +46,8 @@ pub enum StepOutcome {
     /// The follower has processed the log up to `reached`. A failed step of a plugin is retried at `at_ms`, in
     /// milliseconds since the epoch.
     Retrying { reached: u64, at_ms: i64 },
-    /// The step completed a part of the work that no event causes, such as edges of redefined types. The next step
-    /// continues this work.
+    /// The step completed only a part of the work that is due without a new event, such as the comparison of edges
+    /// after a redefinition of types. The next step continues this work.
     Unfinished,
     /// The step ended early, because another task or server takes precedence. The events of the step must be processed
     /// again.

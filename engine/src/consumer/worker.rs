@@ -62,11 +62,11 @@ pub struct Worker {
 pub struct WorkerStep {
     /// The position of the last processed event.
     pub position: u64,
-    /// Whether edges are left to compare with redefined types and the enabled plugins.
+    /// Whether some edges have yet to be compared with the current definitions and the enabled plugins.
     pub is_settling: bool,
 }
 
-/// The events to append that a plugin derived from one event.
+/// The events that a plugin derived from one event and that are to be appended.
 struct DerivedEvents {
     plugin: PluginIndex,
     context: Arc<EventContext>,
@@ -108,7 +108,7 @@ impl Worker {
         })
     }
 
-    /// Returns the right under which the worker processes the log.
+    /// Returns the worker's right to process the log.
     pub fn lead(&self) -> Lead {
         self.checkpointer.lead
     }
@@ -177,8 +177,9 @@ impl Worker {
 
     /// Adopts the newest versions of the plugins for the events after the current position.
     ///
-    /// The versions in the stored checkpoint process the next events. A worker that has adopted other versions cannot
-    /// write the checkpoint.
+    /// Stores the new versions in the checkpoint before the worker adopts these versions. Only the versions in the
+    /// stored checkpoint may process the next events: a worker that has adopted other versions cannot write the
+    /// checkpoint.
     pub(super) async fn adopt_versions(&mut self) -> Result<()> {
         if self.is_adopted && self.state.plugins.is_newest() {
             return Ok(());
@@ -228,7 +229,7 @@ impl Worker {
     }
 
     /// Opens and closes the edges of one page of aggregates. [`Worker::step`] processes new events between two pages.
-    /// Returns whether aggregates may be left to compare.
+    /// Returns `false` if no page was left.
     async fn settle_page(&mut self) -> Result<bool> {
         self.settling.refresh();
         if let Some(changes) = self.settling.next_page(self.position()) {
@@ -369,7 +370,7 @@ impl Worker {
     }
 
     /// Puts a rebuilt graph into use. First writes the rebuilt generation to the checkpoint, then replaces the graph in
-    /// memory. `basis` is the basis at the start of the rebuild.
+    /// memory. `basis` contains the definitions and plugins at the start of the rebuild.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64, basis: Basis) -> Result<()> {
         let digest = basis.digest.clone();
         self.checkpointer.swap(generation, digest, self.circuits.stored(), &mut self.parking).await?;

@@ -59,7 +59,7 @@ impl WorkerSlot {
         Err(Error::Unavailable(store::Error::Conflict))
     }
 
-    /// Waits for other turns, then takes the follower's turn. Returns `None` if another server leads.
+    /// Waits for the worker and takes a turn for the follower. Returns `None` if another server leads.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Option<WorkerTurn<'_>>> {
         let mut slot = self.worker.lock().await;
         // Another server has written the graph, so that server leads now.

@@ -14,10 +14,11 @@ pub struct PluginDraft {
 /// A loader for versions of scripted plugins. All methods check a manifest and a script as strictly as the start of the
 /// program does. Only [`Loader::load`] also runs the plugin's cases.
 pub trait Loader: Send + Sync + 'static {
-    /// Loads a plugin from its current files and runs its cases. Returns `None` if no scripted plugin has this name.
+    /// Loads a plugin from its current files and runs its test cases. Returns `None` if no scripted plugin has this
+    /// name.
     fn load(&self, name: &str) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 
-    /// Loads a version that was checked before, possibly by another server. Does not run the plugin's cases.
+    /// Loads a version that was checked before, possibly by another server. Does not run the test cases of the plugin.
     fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal>;
 
     /// Loads a draft of a plugin for a dry run. A manifest in the draft cannot raise the limits of the installed

@@ -292,8 +292,8 @@ fn claimed(
     Ok(vec![signed(event(task, TaskEvent::Claimed, next, fields), stamp, Some(agent_id))])
 }
 
-/// Returns the event of a message. A message of the agent that works on the task may change the task's status. If no
-/// agent is given, the sender of the request is the author and the status stays the same.
+/// Returns the event that adds a message to a task. If `worker` names an agent, the agent is the author of the message,
+/// and the task's status may change. Otherwise the sender of the request is the author, and the status stays the same.
 fn message_event(
     view: &View<'_>,
     task: &Task<'_>,

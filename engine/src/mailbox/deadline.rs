@@ -105,8 +105,8 @@ impl DueTime {
 /// Facts that a decision about a deadline needs, and that the log does not contain.
 #[derive(Default)]
 pub struct DeadlineFacts {
-    /// Whether the lease expired before the timers started. Such an expiry does not count as an attempt, because the
-    /// agent could not renew the lease.
+    /// Whether the lease expired while the timers of the workspace did not run or the store was unavailable. Such an
+    /// expiry does not count as an attempt, because the agent could not renew the lease during this time.
     pub uncounted: bool,
     /// Whether the user that an escalation step names is not a member of the workspace.
     pub has_left: bool,
@@ -114,8 +114,8 @@ pub struct DeadlineFacts {
     pub owner: Option<Assignee>,
 }
 
-/// Returns the user that the escalation step `due` names. Returns `None` for other deadlines, and for a step that names
-/// an agent or nobody.
+/// Returns the user that an escalation step names, if `due` is the deadline of an escalation step. Returns `None` for
+/// other deadlines, and for a step that names an agent or nobody.
 pub fn user_of(task: &Task<'_>, due: DueTime) -> Option<Arc<str>> {
     let DueTime::Escalation { step, .. } = due else { return None };
     match task.review().escalation().into_iter().nth(step)?.to? {

@@ -135,10 +135,11 @@ pub fn signed(mut event: NewEvent, stamp: &Stamp, agent_id: Option<&str>) -> New
     event
 }
 
-/// Adds the deliverers of a task to the fields of an event. The deliverers are the keys and sessions that have
-/// delivered output of the task, and the sender's key or session. A second field gets the ancestors and the users of
-/// the deliverers. Keys that are bound to agents add nothing to the second field. Deliverers are never removed, because
-/// a removed deliverer could decide on its own output. Fails if there are too many deliverers.
+/// Adds the deliverers of a task to the fields of an event. The first field lists the keys and sessions that have
+/// delivered output of the task, and the sender's key or session. The second field lists the keys and sessions from
+/// which the delivering keys were derived, and the users who delivered. Keys that are bound to agents add nothing to
+/// the second field. Deliverers are never removed, because a removed deliverer could decide on its own output. Fails if
+/// there are too many deliverers.
 pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stamp) -> Result<()> {
     let Some(sender) = &stamp.sender else { return Ok(()) };
     let with = |known: &[Value], new: &[Arc<str>]| {

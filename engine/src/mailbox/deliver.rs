@@ -58,7 +58,7 @@ impl ScriptedOutput {
         }
     }
 
-    /// Returns an event of the task with the id, the time and the metadata of the delivery.
+    /// Sets the id, the time and the metadata of the delivery on an event of the task, and returns the event.
     fn event(&self, event: NewEvent) -> NewEvent {
         NewEvent {
             metadata: self.metadata.clone(),

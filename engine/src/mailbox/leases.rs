@@ -30,8 +30,8 @@ pub struct LeaseRenewal {
     pub until: Option<i64>,
 }
 
-/// The claims to renew. An agent may run as several workers, so a heartbeat of one worker must not renew the claims of
-/// the other workers.
+/// The claims to renew. A heartbeat can be limited to the claims of one worker, because an agent can run as several
+/// workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldClaims {
     All,
@@ -125,8 +125,8 @@ impl Renewals {
         }
     }
 
-    /// Renews a lease of these agents if `claims` selects the claim of the lease. Each renewed lease lasts, counted
-    /// from `now_ms`, for the duration that its claim recorded. Reads only the tasks that the agents hold.
+    /// Renews each lease of these agents if the claim of the lease is in `claims`. The new end of the lease is `now_ms`
+    /// plus the duration that was recorded with the claim. Reads only the tasks that the agents hold.
     pub async fn renew(
         &self,
         state: &State,

@@ -20,7 +20,8 @@ use crate::model::value::{Object, Value};
 const SYSTEM: &str = "system";
 const DAY_MS: i64 = 86_400_000;
 
-/// Returns one event for each owner who does not have a task about this deletion yet. The event creates the task.
+/// Returns the events that create the tasks about the deletion of a workspace: one event for each owner who does not
+/// have a task about the deletion at `delete_at` yet.
 pub fn announced(view: &View<'_>, owners: &[Arc<str>], delete_at: i64) -> Vec<NewEvent> {
     let new = owners.iter().filter(|owner| view.aggregate(&task_id(owner, delete_at)).is_none());
     new.map(|owner| deletion(owner, delete_at)).collect()

@@ -44,8 +44,9 @@ pub struct DecisionInputs {
     pub left: Option<Assignee>,
 }
 
-/// Checks an answer against the schema of the agent's question. Called before the decision, because the check may take
-/// too long for a decision. Returns the question, or `None` if the agent has not asked a question.
+/// Checks an answer against the schema of the agent's question. Returns the question, or `None` if the agent has not
+/// asked a question. Called before the decision about the task, because a decision blocks other appends and the check
+/// may be slow.
 pub fn answered(found: &Aggregate, answer: &Message) -> Result<Option<Value>> {
     let question = Task::new(found).get(field::INPUT_REQUEST).cloned();
     let wrong = question.as_ref().map(|question| question::violations(question, answer)).unwrap_or_default();
@@ -278,8 +279,8 @@ fn artifacts_changed() -> Error {
     Error::conflict(ErrorCode::ArtifactsChanged, "the task's output has changed since the edit began")
 }
 
-/// Returns the task's artifacts as they are after an edit. Each edited artifact has the position of the version that it
-/// supersedes, so the effects keep the order that the preview shows.
+/// Returns the task's artifacts as they are after an edit. An edited artifact takes the place of the version that it
+/// supersedes, and new artifacts follow at the end. The order of the effects is therefore the same as in the preview.
 fn artifacts_after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
     let successors: FxHashMap<&str, &Object> =
         edited.iter().filter_map(|artifact| Some((artifact.text("supersedes")?, artifact))).collect();

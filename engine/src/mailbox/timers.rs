@@ -132,13 +132,13 @@ struct TimerLoop {
     /// The position up to which the log has been processed. `None` if the states of all tasks must be read first.
     position: Option<u64>,
     /// The start time of these timers, or the time at which the store last became available again, whichever is later,
-    /// in milliseconds since the epoch. If the clock is set back, this time is lowered to the current time. Agents
-    /// could not renew leases that expired before this time.
+    /// in milliseconds since the epoch. If the clock is set back, this time is lowered to the current time. Leases that
+    /// expired before this time may get a grace period, because their agents could not renew them.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// The ids of tasks that have ended or were deleted, each with the version of the ended task. The store may still
-    /// have lease rows of these tasks.
+    /// The ids of tasks that have ended or were deleted, each with the version of the task. The store may still have
+    /// lease rows of these tasks.
     ended: Vec<(AggregateId, u64)>,
     /// Whether the timers have searched the store for leftover lease rows. Leftover rows belong to tasks that ended
     /// before the timers started, or that ended on another server.

@@ -100,8 +100,8 @@ impl Caller {
     }
 
     /// Returns the origin to record for keys and invitations that the caller creates: the id of the presented key, or,
-    /// without a key, the session or the user. If a key ends, the keys and invitations that were created with the key
-    /// end as well. A revocation may keep the created keys.
+    /// without a key, the session or the user. If a key ends, the invitations that were created with the key end as
+    /// well. The keys that were created with the key also end, unless a revocation keeps these keys.
     pub fn origin(&self) -> Arc<str> {
         match (&self.key_id, &self.session) {
             (Some(key), _) => key.clone(),

@@ -74,7 +74,7 @@ pub struct AgentProfile {
     /// The agent's capabilities. Maps the name of each capability to a flag that is `true` if the agent has the
     /// capability.
     pub capabilities: Arc<Object>,
-    /// The plugin that does the agent's work. `None` if a program does the work.
+    /// The plugin that does the agent's work. `None` if a program outside the server does the work.
     pub plugin: Option<Arc<str>>,
 }
 

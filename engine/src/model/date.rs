@@ -17,9 +17,9 @@ pub fn format_date(ms: i64) -> String {
 
 /// Parses an RFC 3339 string into milliseconds since the epoch. Also accepts similar ISO 8601 strings with an offset,
 /// such as `2026-12-01T12:00Z`. A full date without a time, such as `2026-12-01`, is the beginning of that day in UTC.
-/// Returns `None` for any other string, and for dates outside the years 0000 to 9999 in UTC. In the last 26 hours of
-/// the year 9999, the string must end with `Z`. Fractions smaller than a millisecond are rounded down, also before
-/// 1970.
+/// Returns `None` for any other string, and for dates outside the years 0000 to 9999 in UTC. A date with a time in the
+/// last 26 hours of the year 9999 is accepted only if the string ends with `Z`. Fractions of a millisecond are rounded
+/// down to the earlier millisecond, also before 1970.
 pub fn parse_date(text: &str) -> Option<i64> {
     if is_full_date(text) {
         return text.parse::<Date>().ok().map(|date| ms_of(date.to_datetime(Time::midnight())));

@@ -1,7 +1,8 @@
 //! Exact decimal numbers, and their conversion to and from strings, integers and doubles.
 //!
-//! A decimal has up to 28 digits after the point, and up to 28 digits in total, or 29 digits if the digits without the
-//! point are an integer below 2^96. A decimal keeps its trailing zeros, because amounts of money are written with them.
+//! A decimal has up to 28 digits after the point. All digits together, without the point, form an integer below 2^96,
+//! so any 28 digits are allowed, and 29 digits only below this limit. A decimal keeps its trailing zeros, because
+//! amounts of money are written with trailing zeros.
 
 use std::cmp::Ordering;
 

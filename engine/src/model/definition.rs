@@ -13,7 +13,8 @@ const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 /// The maximum size of a label in a response with many aggregates, in bytes. Clients choose the size of a label.
 const SHOWN_LABEL_BYTES: usize = 512;
 
-/// The field that search covers if the type marks no fields for search. The type need not declare this field.
+/// A field that search covers, in addition to the fields of type string, if the type marks no fields for search. The
+/// type need not declare this field.
 const BODY: &str = "body";
 /// The largest weight of a searched field.
 pub const MAX_SEARCH_WEIGHT: u32 = 10;
@@ -78,7 +79,7 @@ pub struct Field {
     /// This event is the first event of a stream, or a `<type>.created` after a deletion. A required field inside an
     /// object field must be in every value of the object field.
     pub required: bool,
-    /// The value that the field gets if the event that begins the state of an aggregate lacks the field.
+    /// The value of the field in a new state if the first event of the state lacks the field.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
     /// The smallest allowed number. For an array, the smallest allowed number of items. For a string, the smallest

@@ -11,8 +11,8 @@ use super::violation::Violations;
 /// The maximum nesting depth of a payload, an event's metadata, a state, and the data that a plugin derives. The
 /// outermost object counts as one level.
 ///
-/// This limit is lower than the limit for requests ([`json::MAX_DEPTH`]), so that a client can send back a value that
-/// it received. Rows, pages, exported events and patches add a few levels around the stored values.
+/// This limit is lower than the limit for requests ([`json::MAX_DEPTH`]). Rows, pages, exported events and patches add
+/// a few levels around a stored value, and a client must be able to send back what it received.
 pub const MAX_KEPT_DEPTH: usize = 160;
 /// The maximum nesting depth of a value inside a task, such as the data of an artifact or the metadata. The lists,
 /// parts and patches of the task add levels around this value.
@@ -21,8 +21,8 @@ pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
 const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
 
 impl Value {
-    /// Returns whether the value nests at most `levels` levels. A scalar has no levels, and an empty array has one
-    /// level. The check stops below level `levels`.
+    /// Returns whether the value has at most `levels` levels of nesting. A scalar has no levels, and an empty array has
+    /// one level. The check does not visit levels that are deeper than `levels`.
     pub fn nests_within(&self, levels: usize) -> bool {
         match self {
             Value::Array(items) => {

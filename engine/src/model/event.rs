@@ -167,9 +167,9 @@ pub struct NewEvent {
     pub renames_slug: bool,
     /// The record of the event in another log. Set only for events that an operator imports or restores.
     pub recorded: Option<OriginalRecord>,
-    /// The slugs of the articles in the other log that recorded the event. If `renames_slug` is set, an article of the
-    /// other log keeps a slug that only articles of the other log have. If a different article of the workspace has the
-    /// slug, the imported article gets another slug.
+    /// The slugs of the articles in the log from which the event is imported. Read only if `renames_slug` is set. The
+    /// imported article keeps its slug if no other article has the slug, or if the other article had the same slug in
+    /// that log. Otherwise, the imported article gets another slug.
     pub slugs_in_log: Option<Arc<SlugsInLog>>,
 }
 
@@ -193,7 +193,8 @@ impl NewEvent {
         self.recorded.is_some() || (!self.derived && (self.restore || verb(&self.event_type) == CREATED))
     }
 
-    /// Returns whether the event restores a deleted aggregate with an empty state, without the earlier fields.
+    /// Returns whether the event, if appended to a deleted aggregate, restores the aggregate without its earlier
+    /// fields.
     pub fn restores_empty(&self) -> bool {
         self.recorded.is_none() && !self.restore && verb(&self.event_type) == CREATED
     }
@@ -230,8 +231,9 @@ impl StreamExpectation {
         if version == 0 { StreamExpectation::None } else { StreamExpectation::Version(version) }
     }
 
-    /// Returns whether the version of a stream meets the expectation. Does not check the expectation of the verb.
-    /// `current` is the stream's last version, or 0 if the stream does not exist.
+    /// Returns whether a stream with the last version `current` meets the expectation. `current` is 0 if the stream
+    /// does not exist. Does not check what the verb of the event expects: [`StreamExpectation::ByVerb`] allows every
+    /// version.
     pub fn allows(self, current: u64) -> bool {
         match self {
             StreamExpectation::ByVerb | StreamExpectation::Any => true,

@@ -28,7 +28,7 @@ pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
     object_of(value).map(std::sync::Arc::unwrap_or_clone)
 }
 
-/// Converts an object in the JSON text to the value that the object represents.
+/// Returns the value that an object in the JSON text represents. For example, `{"$date": 0}` represents a date.
 fn decode(object: Object) -> Result<Value, String> {
     let mut fields = object.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Ok(object.into()) };

@@ -30,8 +30,8 @@ pub fn cut(max_chars: usize, shown: impl fmt::Display) -> String {
     out.finish()
 }
 
-/// A buffer for the first bytes of a text. The capacity is enough for one character more than `max_chars`, which shows
-/// whether the text must be cut.
+/// A buffer for the first bytes of a text. The capacity is enough for one character more than `max_chars`. The
+/// additional character shows that the text must be cut.
 struct Cut {
     bytes: Vec<u8>,
     max_chars: usize,

@@ -32,8 +32,9 @@ pub struct EdgeFact {
 }
 
 /// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// The edge points to the oldest matching node or, for [`Target::Page`], to the page that the references name. Except
-/// for [`Target::Id`], only nodes of the aggregate's project match. An edge never points to the aggregate itself.
+/// The edge points to the oldest matching node. With [`Target::Page`], the edge points to the page that the references
+/// in the list name. Except for [`Target::Id`], only nodes of the aggregate's project match. An edge never points to
+/// the aggregate itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),

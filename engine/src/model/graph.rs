@@ -44,11 +44,11 @@ pub struct PluginFacts {
     pub labels: Vec<Arc<str>>,
     pub desired: Vec<DesiredEdge>,
     pub derived: Arc<Object>,
-    /// The links of desired edges whose targets do not exist, in the order of the desired edges.
+    /// The links that lead to no existing target, in the order of their desired edges.
     pub broken: Arc<[Arc<str>]>,
 }
 
-/// The name of the field with the plugin's broken links in `_facts.<plugin>`.
+/// The name of the field in `_facts.<plugin>` that contains the broken links of the plugin.
 pub const BROKEN: &str = "broken";
 
 /// An edge that a plugin requests. The edge is open while its target exists.

@@ -39,8 +39,8 @@ pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> String {
     format!("unknown {what}; {hint}{expected}")
 }
 
-/// Adds a violation for each field of an object whose name is not in `allowed`, up to [`MAX_SHOWN`] violations. `at` is
-/// the pointer of the object.
+/// Adds a violation for each unknown field of an object, up to [`MAX_SHOWN`] violations. A field is unknown if
+/// `allowed` does not contain the name of the field. `at` is the pointer of the object.
 pub fn add_unknown(fields: &Object, allowed: &[&str], at: &str, violations: &mut Violations) {
     for name in fields.keys().filter(|name| !allowed.contains(&&***name)).take(MAX_SHOWN) {
         violations.add(format!("{at}/{}", segment(&excerpt_of(name))), unknown("field", name, allowed));

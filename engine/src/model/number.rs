@@ -1,8 +1,8 @@
 //! Arithmetic on numbers of all types.
 //!
-//! If at least one operand is a decimal, the other operand is converted, and the result is a decimal. Integers are
-//! converted exactly. Among the decimals that round to a double, the double is converted to the one with the fewest
-//! digits. The result is a double if no decimal can represent an operand.
+//! If at least one operand is a decimal, the other operand is converted to a decimal, and the result is a decimal.
+//! Integers are converted exactly. A double is converted to the shortest of the decimals that round to this double. If
+//! no decimal can represent an operand, the result is a double.
 //!
 //! Without decimals, a division returns a double. Every other operation returns an integer for two integers, and
 //! otherwise a double.

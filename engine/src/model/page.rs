@@ -15,7 +15,7 @@ use super::value::{Object, Value};
 
 /// The name of the field with the path of a page.
 const PATH: &str = "path";
-/// The name of the field with the front matter of a page's file, as an object.
+/// The name of the field that contains the front matter of a page's file. The value of the field is an object.
 const FRONT_MATTER: &str = "front_matter";
 /// The suffixes of Markdown files, in lower case.
 const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdown", ".mdown"];
@@ -27,7 +27,7 @@ const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
 const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
 /// The prefix in the names of Docusaurus folders that contain the documents of one version.
 const VERSION_FOLDER: &str = "version-";
-/// The prefix of a reference that names a page only if no other page matches.
+/// The prefix of references that must match exactly one page. If several pages match, the reference names no page.
 const ONLY: &str = "*/";
 /// The maximum length of a path, a reference or another address of a page, in bytes.
 const MAX_LENGTH: usize = 512;
@@ -36,9 +36,9 @@ const MAX_ALIASES: usize = 50;
 /// The maximum depth of a folder to which the slugs of pages may be relative. A folder directly in the root of the
 /// project has the depth 1.
 const MAX_ROOTS: usize = 4;
-/// A lower maximum than [`MAX_ROOTS`], for a page directly in the folder. For example, the slug of `a/b/c/page.md` is
-/// not relative to `a/b/c`, because this folder has the depth 3. The lower maximum does not apply to a folder with a
-/// usual name.
+/// The maximum depth of a folder to which the slug of a page directly in this folder may be relative, unless the folder
+/// has a usual name. For example, the slug of `a/b/c/page.md` is not relative to `a/b/c`, because this folder has the
+/// depth 3. In all other cases, the maximum is [`MAX_ROOTS`].
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
@@ -67,9 +67,11 @@ pub struct MatchRank {
 enum MatchedBy {
     /// The reference matches the path. If the reference begins at the root, the case of the letters matches as well.
     Exact,
-    /// The reference matches the path less exactly. A reference that begins at the root differs in the case of the
-    /// letters, a reference with the suffix of a Markdown file does not begin at the root, or a reference to a file
-    /// matches the page of a folder (or the reverse).
+    /// The reference matches the path less exactly, in one of these ways:
+    ///
+    /// - The reference begins at the root, but the case of the letters or the Markdown suffix differs.
+    /// - The reference has a Markdown suffix and does not begin at the root.
+    /// - The reference names a file, and the page is the index file of a folder, or the reverse.
     Path,
     /// The reference matches the address of the page in its site, which differs from the path.
     Address,
@@ -103,8 +105,8 @@ pub fn keys(state: &Object) -> Vec<PageKey> {
     keys
 }
 
-/// Returns whether two states have the same path and front matter. If so, every reference has the same result for both
-/// states.
+/// Returns whether two states of a page have the same path and front matter. If so, a reference that matches one of the
+/// states matches the other state in the same way.
 pub fn is_same(before: &Object, after: &Object) -> bool {
     [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
 }
@@ -264,8 +266,8 @@ fn folded(path: &str) -> Vec<String> {
 }
 
 /// Returns the segments of the address that site generators give to a page. `folded` are the segments of the page's
-/// path, as [`folded`] returns them. The address contains neither the numbers that sort pages nor the underscore of a
-/// collection. The date in the name of a post becomes three segments.
+/// path, as [`folded`] returns them. The address leaves out a number at the beginning of a name, which only sorts
+/// pages, and the underscore before the name of a collection. The date in the name of a post becomes three segments.
 fn address_segments(folded: &[String]) -> Vec<String> {
     let Some((last, folders)) = folded.split_last() else { return Vec::new() };
     let mut address = folder_address(folders);
@@ -381,7 +383,8 @@ mod tests {
         state
     }
 
-    /// Returns the path of the page that a reference in `from` names. Checks that the page has the reference's key.
+    /// Returns the path of the page that a reference in `from` names. Also asserts that the key of the reference is one
+    /// of the page's keys.
     fn named(pages: &[Object], reference: &str, from: &str) -> Option<String> {
         let from = page(from);
         let found = pages.iter().filter_map(|state| Some((rank(state, reference, &from)?, state)));

@@ -198,7 +198,7 @@ pub fn check_first(payload: &Object, state: &Object, definition: &Definition) ->
     violations.finish(())
 }
 
-/// Checks that an aggregate has its required fields after a `<type>.created` that continues an earlier state.
+/// Checks that an aggregate has its required fields after an event `<type>.created` that continues an earlier state.
 pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     let is_missing = |field: &&Field| field.must_be_given() && state.get(&field.name).is_none_or(Value::is_null);
@@ -208,9 +208,10 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
     violations.finish(())
 }
 
-/// Changes a payload that creates a deleted aggregate again, so that the payload first removes the earlier state. Adds
-/// the names in `earlier` to the `$unset` of the payload, and moves the `$unset` to the front. Only the fields that the
-/// payload sets first and then removes with its own `$unset` stay before the `$unset`.
+/// Changes a payload that creates a deleted aggregate again, so that the payload first removes the fields of the
+/// earlier state. Adds the names in `earlier` to the payload's `$unset`, and moves the `$unset` before the other
+/// fields. A field stays before the `$unset` only if the given payload sets the field and later removes the field with
+/// its own `$unset`.
 pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
     let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
     let own: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();
@@ -387,7 +388,7 @@ impl PayloadCheck<'_> {
         }
     }
 
-    /// Adds the comparisons that the check of one value takes to the comparisons of the payload. Adds a violation when
+    /// Adds the number of comparisons for one value to the number of comparisons for the payload. Adds a violation when
     /// the payload exceeds the maximum number of comparisons.
     fn compare(&mut self, field: &Field, at: ValueLocation<'_>) {
         let before = self.compared;

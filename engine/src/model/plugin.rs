@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::value::Object;
 
-/// The source of a scripted plugin. For the same input, the results of the plugin depend only on the source and on the
-/// limits of a call.
+/// The source of a scripted plugin. The result of a call depends only on the input, the source and the limits of the
+/// call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScriptSource {
     pub name: Arc<str>,

@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The cause of a catch-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cause {
-    /// The log is checked, because a change may not have been reported.
+    /// The log is checked without a report from another server, in case a report is late or missing.
     Check,
     /// Other servers have reported progress.
     Progress(WorkspaceProgress),

@@ -19,10 +19,10 @@ use crate::model::id::AggregateId;
 const BYTES_PER_SECOND: usize = 8 << 10;
 /// The minimum length of a pause, in milliseconds. A shorter pause is skipped.
 const MIN_REST_MS: i64 = 1_000;
-/// The maximum length of a pause, in milliseconds. A longer pause is cut to this length.
+/// The maximum length of a pause after a snapshot, in milliseconds. A longer pause is cut to this length.
 const MAX_REST_MS: i64 = 300_000;
-/// The maximum number of events after the first unsaved change of a paused aggregate. The events of all aggregates
-/// count. The pause ends at this limit.
+/// The number of events that end an aggregate's pause early. All events in the log after the first unsaved event of the
+/// paused aggregate count, including the events of other aggregates.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
 /// The maximum total size, in bytes, of the events after the first unsaved change of a paused aggregate. The events of
 /// all aggregates count. The pause ends at this limit.
@@ -50,7 +50,7 @@ struct Inner {
     /// The time until which the snapshots of each aggregate are paused, in milliseconds since the epoch. Changes of the
     /// aggregate do not extend the pause.
     rests: FxHashMap<AggregateId, i64>,
-    /// The number of entries in `rests` at which the finished pauses are removed.
+    /// If `rests` has at least this number of entries, the pauses that have ended are removed from `rests`.
     cleanup_at: usize,
     /// The position up to which all events have been marked.
     marked: u64,
@@ -61,12 +61,12 @@ struct Inner {
     skips_pauses: bool,
 }
 
-/// The place of an aggregate in the order in which the aggregates began to wait.
+/// The place of a changed aggregate in the order of the aggregates that wait for their next snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct QueuePlace {
     /// The position of the aggregate's first event that is in no snapshot.
     first: u64,
-    /// A running number that distinguishes aggregates with equal `first`.
+    /// A running number that distinguishes aggregates that have the same value of `first`.
     entry: u64,
 }
 
@@ -81,8 +81,8 @@ struct RestingAggregate {
 pub struct DirtyBatch {
     /// The aggregates, each with the position of its first event that is in no snapshot.
     pub aggregates: Vec<(AggregateId, u64)>,
-    /// A position of the log. When the snapshots of `aggregates` are written, snapshots contain all events up to this
-    /// position.
+    /// A position of the log. Once the snapshots of `aggregates` are written, all events up to this position are in
+    /// snapshots.
     pub reached: u64,
     /// The time at which the first pause ends, in milliseconds since the epoch. `None` if no aggregate is paused, or if
     /// aggregates that are not paused still wait.
@@ -154,13 +154,13 @@ impl DirtyAggregates {
         }
     }
 
-    /// Ends all pauses, and disables further pauses. Called before the workspace closes, because later no snapshots can
-    /// be written.
+    /// Ends the pauses between the snapshots of each aggregate, and disables further pauses. Called before the
+    /// workspace closes, because no snapshots can be written after the workspace has closed.
     pub fn skip_pauses(&self) {
         self.inner.lock().skips_pauses = true;
     }
 
-    /// Marks taken aggregates again, because their snapshots could not be written.
+    /// Puts the aggregates of a batch back into `waiting`, because their snapshots could not be written.
     pub fn put_back(&self, taken: DirtyBatch) {
         let mut inner = self.inner.lock();
         for (id, first) in taken.aggregates {
@@ -206,7 +206,7 @@ impl Inner {
         Some(id)
     }
 
-    /// Moves the aggregates whose pauses have ended from `resting` to `waiting`.
+    /// Moves each aggregate whose pause has ended or must end early from `resting` to `waiting`.
     fn end_rests(&mut self, now_ms: i64) {
         while let Some(place) = self.far_behind().or_else(|| self.rested(now_ms)) {
             let Some(id) = self.leave_rest(place) else { break };

@@ -10,7 +10,8 @@ use crate::model::value::{Object, Value};
 /// The maximum number of fields per event type. Clients choose the names, so without a limit a client could fill the
 /// memory with new names.
 const MAX_FIELDS: usize = 500;
-/// The maximum number of event types. Clients also choose the names of event types.
+/// The maximum number of event types. Clients choose the names of event types, so without a limit a client could fill
+/// the memory with new names.
 const MAX_EVENT_TYPES: usize = 1_000;
 /// The maximum length of a recorded field name, in bytes. Fields with longer names are ignored.
 const MAX_NAME: usize = 128;
@@ -72,8 +73,8 @@ impl ObservedSchema {
         inner.of_type(type_name).map(|(name, fields)| (name.clone(), to_object(fields))).collect()
     }
 
-    /// Returns whether an event of a type may have had a field. Also returns `true` if a limit may have kept the field
-    /// from being recorded.
+    /// Returns whether an event of a type may have had a field. Also returns `true` if the field may be unrecorded
+    /// because of a limit.
     pub fn has_field(&self, type_name: &str, field: &str) -> bool {
         let inner = self.inner.lock();
         let is_known = |fields: &Fields| fields.contains_key(field) || fields.len() >= MAX_FIELDS;

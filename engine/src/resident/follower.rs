@@ -43,7 +43,8 @@ impl FollowerStates {
         }
     }
 
-    /// Updates the entries after the follower has advanced. `aggregates` are the states at the follower's new position.
+    /// Updates the states after the follower has advanced. `aggregates` are the changed aggregates as they were at the
+    /// follower's new position.
     pub fn pass(&self, resident: &ResidentStates, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         let mut states = self.states.lock();
         for aggregate in aggregates {

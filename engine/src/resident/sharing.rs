@@ -8,8 +8,9 @@ use rustc_hash::FxHasher;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::value::{Object, Shape, Value};
 
-/// The number of slots in the table of texts. A new text replaces the text in its slot, so no other eviction is needed.
-/// Frequent texts are usually still in their slots. The other tables work in the same way.
+/// The number of slots in the table of texts. The hash of a text determines its slot. A new text replaces the earlier
+/// text in the slot, so no other eviction is needed. Frequent texts are usually still in their slots. The tables of
+/// lists and shapes work in the same way.
 const TEXT_SLOTS: usize = 4_096;
 /// The number of slots in the table of lists.
 const LIST_SLOTS: usize = 1_024;
@@ -20,7 +21,7 @@ const MAX_TEXT_BYTES: usize = 48;
 /// The maximum number of items in a shared list. Longer lists are rarely equal to others.
 const MAX_LIST_ITEMS: usize = 16;
 
-/// The tables of parts that were seen recently.
+/// The texts, lists and shapes that were seen recently, in one table each.
 #[derive(Default)]
 pub struct PartInterner {
     texts: Vec<Option<Arc<str>>>,
@@ -29,7 +30,8 @@ pub struct PartInterner {
 }
 
 impl PartInterner {
-    /// Replaces the parts of an aggregate with equal parts that were seen before.
+    /// Replaces the parts of an aggregate with equal parts that were seen before. Aggregates with equal parts then
+    /// share memory.
     pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         if aggregate.state.shape().is_some() {
             return aggregate;

@@ -62,9 +62,9 @@ impl Tail {
         self.inner.lock().bytes
     }
 
-    /// Returns up to `limit` events after a position. Returns `None` if one of these events has a position up to
-    /// `visible` and is not in the window. The window may begin after the first of these events. The window may also
-    /// lack the last of these events, because an event is added only shortly after its state becomes visible.
+    /// Returns up to `limit` events after a position. Returns `None` if the window lacks one of these events whose
+    /// position is at most `visible`. The window lacks old events, because its size is limited. The window can also
+    /// lack the newest events, because an event is added only shortly after its state becomes visible.
     pub fn visible_after(&self, position: u64, limit: usize, visible: u64) -> Option<Vec<Arc<Event>>> {
         let (events, end) = self.after_with_end(position, limit)?;
         (events.len() >= limit || end >= visible).then_some(events)

@@ -75,7 +75,7 @@ impl MemoryShare {
 pub struct Admission {
     limits: QueryLimits,
     workspace: Arc<MemoryShare>,
-    /// The share of each caller that has running or waiting queries, by the caller's id.
+    /// The memory share of each caller that has running or waiting queries, by the caller's id.
     callers: Mutex<HashMap<Arc<str>, Weak<MemoryShare>>>,
 }
 

@@ -22,7 +22,7 @@ pub const BATCH: BatchLimit = BatchLimit { events: 512, bytes: 4 << 20 };
 /// The size of the events that the store reads with one query, in bytes. A query ends with the commit that reaches this
 /// size.
 const QUERY_BYTES: usize = 4 << 20;
-/// The assumed size of an event if the commit does not record the event's size, in bytes.
+/// The assumed size, in bytes, of an event whose commit does not record the event's size.
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl State {

@@ -36,7 +36,7 @@ pub struct CallCounts {
 struct StoredCounts {
     /// The counts from before this server last opened the workspace.
     earlier: MeasuresByName,
-    /// The number of calls since this server last opened the workspace, as of the last write of the counts.
+    /// The number of calls from the time when this server last opened the workspace to the last write of the counts.
     runs: u64,
 }
 

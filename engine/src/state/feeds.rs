@@ -28,9 +28,10 @@ struct Inner {
     /// The events with the agents that they concern, in the order of the log.
     entries: VecDeque<AgentEvent>,
     bytes: usize,
-    /// The position after which the window contains all events that concern agents.
+    /// The position after which the window begins. `entries` contains all events after `begin`, up to `end`, that
+    /// concern agents.
     begin: u64,
-    /// The position up to which the window contains all events that concern agents.
+    /// The last position of the window.
     end: u64,
     /// The agents whose feeds are followed.
     followed: FollowerMap<Arc<str>, ()>,
@@ -50,7 +51,7 @@ impl Feeds {
     }
 
     /// Adds consecutive events, and wakes the readers of the feeds of the agents in `feed`. If events are missing
-    /// between the window and `events`, first restarts the window. Each item of `feed` is an agent, with the index in
+    /// between the window and `events`, first clears the window. Each item of `feed` is an agent, and the index in
     /// `events` of an event that concerns the agent.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };

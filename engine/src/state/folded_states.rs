@@ -1,8 +1,7 @@
 //! The fold of the log in memory: the states up to one position, the last events, and the aggregates without a current
 //! snapshot.
 //!
-//! Publishing events updates the states, the last events and the marks of aggregates in a fixed order, so that no
-//! reader misses an event.
+//! When events are published, these three parts are updated in a fixed order, so that no reader misses an event.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -57,9 +57,9 @@ impl Leadership {
         Leadership { workspace_id, db, peers, known: Mutex::default() }
     }
 
-    /// Returns the right to process the log, or `None` if another server leads. Takes over from a server that has
-    /// stopped. `is_waiting` states whether work is left. While another server that is alive leads, the known leader is
-    /// read from the store again only if work is left, and at most once per `CHECK_INTERVAL`.
+    /// Returns the right to process the log, or `None` if another server leads. Takes over from a leader that has
+    /// stopped. `is_waiting` states whether work is left. If the known leader is another server that is alive, reads
+    /// the leader from the store again only if work is left, and at most once per `CHECK_INTERVAL`.
     pub async fn acquire(&self, is_waiting: bool) -> Result<Option<Lead>> {
         let Some(peers) = &self.peers else { return Ok(Some(Lead { epoch: None })) };
         if let Some(known) = &*self.known.lock() {

@@ -198,7 +198,7 @@ impl State {
     }
 
     /// Folds an aggregate from the log. The aggregate's type is read from its first event. Returns `None` if the log
-    /// has no such event, or if the type is not defined.
+    /// has no event of the aggregate, or if the type is not defined.
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
         let first = self.db.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
@@ -213,8 +213,8 @@ impl State {
         }
     }
 
-    /// Applies the events and definitions that other writers added to the store. First refolds the aggregates of each
-    /// type whose new definition folds events differently. Other folds continue meanwhile.
+    /// Applies the events and definitions that other writers added to the store. If a new definition folds events
+    /// differently, first refolds the aggregates of its type. During the refold, other tasks can fold events.
     pub async fn catch_up(&self) -> Result<()> {
         let refolding = self.fold_redefined().await?;
         let folding = self.folding().await;

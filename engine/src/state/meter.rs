@@ -42,8 +42,8 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Adds the measures of other calls of the same plugin. The result has the percentiles of the measures whose last
-    /// call is later, and the last error of the measures whose last failure is later.
+    /// Adds the measures of other calls of the same plugin. The counts are summed. The percentiles come from the
+    /// measures with the later last call. The last error comes from the measures with the later last failure.
     pub fn add(&mut self, other: &Measures) {
         self.runs += other.runs;
         self.errors += other.errors;

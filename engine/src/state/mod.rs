@@ -191,7 +191,7 @@ pub struct State {
     /// under two definitions.
     folding: tokio::sync::Mutex<()>,
     checked: SharedCheck,
-    /// The epoch of the leader and the number of writes of the graph, as of the last check.
+    /// The epoch of the last leader and the number of writes to the graph, as of the last check of the store.
     seen: Mutex<SeenWrites>,
 }
 
@@ -200,7 +200,7 @@ pub struct State {
 pub struct SeenWrites {
     /// The epoch of the last leader.
     pub epoch: u64,
-    /// The number of writes of the graph.
+    /// The number of writes to the graph.
     pub graph_writes: u64,
 }
 
@@ -216,7 +216,7 @@ impl State {
         self.peers.as_ref()?.gap_age(Instant::now())
     }
 
-    /// Returns the epoch of the last leader and the number of writes of the graph, as of the last check of the store.
+    /// Returns the epoch of the last leader and the number of writes to the graph, as of the last check of the store.
     pub fn seen_writes(&self) -> SeenWrites {
         *self.seen.lock()
     }
@@ -228,7 +228,7 @@ impl State {
         }
     }
 
-    /// Reports the end of the log and the number of changes to definitions to the other servers of the store.
+    /// Reports to the other servers of the store where the log ends, and how often definitions have been changed.
     pub fn report_log(&self) {
         let (position, types) = (self.folded.position(), self.types.changed());
         self.report(WorkspaceProgress { position, types, ..WorkspaceProgress::default() });

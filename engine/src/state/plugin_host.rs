@@ -20,7 +20,7 @@ use crate::state::releases::Releases;
 /// The plugins of one workspace, each in the version that the workspace has adopted. The plugins run on the engine's
 /// threads and are measured per workspace.
 pub struct PluginHost {
-    /// The versions that all servers of the store use.
+    /// The plugin versions that were released for all servers of the store.
     pub releases: Arc<Releases>,
     adopted: PluginMap<ArcSwap<PluginVersion>>,
     meters: PluginMap<Arc<CallMeter>>,

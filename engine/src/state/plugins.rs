@@ -121,7 +121,7 @@ impl Plugins {
         self.replaced.increment();
     }
 
-    /// Returns a receiver that changes when a version is replaced.
+    /// Returns a receiver whose value changes when the newest version of a plugin is replaced.
     pub fn follow_versions(&self) -> tokio::sync::watch::Receiver<u64> {
         self.replaced.follow()
     }

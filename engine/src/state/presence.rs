@@ -36,7 +36,8 @@ pub struct Presence {
     inner: Mutex<Inner>,
     /// The notification that wakes the writer when updates wait to be written.
     updated: Notify,
-    /// The lock that serializes writes, so that concurrent updates are written together.
+    /// The lock that is held during a write. Updates that arrive during a write wait, and the next write writes all of
+    /// them together.
     writing: tokio::sync::Mutex<()>,
     reads: SharedCheck,
 }

@@ -18,7 +18,7 @@ impl Progress {
         self.position.send_replace(position);
     }
 
-    /// Adds 1 and wakes all waiters.
+    /// Adds 1 to the counter and wakes all waiters.
     pub fn increment(&self) {
         self.position.send_modify(|position| *position += 1);
     }

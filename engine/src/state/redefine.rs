@@ -108,9 +108,10 @@ impl State {
         Ok(position)
     }
 
-    /// Writes a definition and puts the definition into use. If the definition folds differently, also publishes the
-    /// refolded aggregates of the type. `types_changed` is the number of changes to definitions when the redefinition
-    /// was decided. The write fails if the number in the store differs. If the write fails, nothing changes.
+    /// Writes a definition and puts the definition into use. If the definition folds events differently than the
+    /// previous definition, also publishes the refolded aggregates of the type. `types_changed` is the number of
+    /// changes to definitions when the redefinition was decided. The write fails if the store has another number of
+    /// changes. If the write fails, nothing changes.
     pub async fn define(&self, db: &Database, mut refolded: RefoldedType, types_changed: u64) -> Result<()> {
         let folding = self.folding().await;
         if self.needs_refold(&refolded.definition) {
@@ -143,7 +144,7 @@ impl State {
 
     /// Puts the stored definitions into use if other servers have changed definitions. For a definition in `refolding`,
     /// folds the newest events into the states in `refolding`, and uses these states. For any other definition that
-    /// folds differently, refolds the aggregates of the type.
+    /// folds events differently than the previous definition, refolds the aggregates of the type.
     pub(super) async fn reload_definitions(&self, refolding: TypeRefold<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());

@@ -33,7 +33,8 @@ pub struct Releases {
 }
 
 impl Releases {
-    /// Opens the releases of a store, and releases each version of this process that differs from the newest release.
+    /// Opens the releases of a store. If the newest version of a plugin in this process differs from the release in the
+    /// store, releases the version of this process.
     pub async fn open(store: &Store, plugins: Arc<Plugins>) -> Result<Releases> {
         let (control, exclusive) = (store.control().await?, store.is_exclusive());
         let releases =
@@ -73,7 +74,7 @@ impl Releases {
         Ok(true)
     }
 
-    /// Loads the versions that other servers have released. Concurrent calls share one query.
+    /// Loads the plugin versions that other servers have released. Concurrent calls share one query.
     pub async fn refresh(&self) -> Result<()> {
         if self.exclusive { Ok(()) } else { self.checked.share(|| self.load_released()).await }
     }
@@ -159,8 +160,9 @@ impl AdoptedVersion {
         })
     }
 
-    /// Returns the new stored form of the adopted versions, or `None` if `stored` needs no change. The first event of a
-    /// new version is the event after `position`. Versions of plugins that are not enabled stay unchanged.
+    /// Returns the new stored form of the adopted versions, or `None` if `stored` needs no change. The first event that
+    /// a new version processes is the event after `position`. The adopted versions of plugins that `versions` does not
+    /// contain stay unchanged.
     pub fn changed(stored: &Object, versions: &PluginMap<Arc<PluginVersion>>, position: u64) -> Option<Object> {
         let mut changed = stored.clone();
         for (_, version) in versions.iter() {

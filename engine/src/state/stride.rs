@@ -29,7 +29,7 @@ impl Stride {
         self.events
     }
 
-    /// Adapts the number of events to the sizes of the events that were read.
+    /// Sets the number of events to read next, based on the sizes of the events that were just read.
     pub fn adapt<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
         // A large event is likely to be followed by others. The influence of a large event halves with each read of
         // small events.

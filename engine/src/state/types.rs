@@ -17,15 +17,15 @@ pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 /// The type definitions of a workspace. Definitions can be replaced one by one during concurrent reads.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
-    /// A value of the store's change counter for definitions. The definitions in memory include all changes up to this
-    /// value.
+    /// The number of changes that the definitions in memory include. The store counts the changes of definitions.
     changed: AtomicU64,
     /// The lock that is held during a redefinition, so that redefinitions run one at a time.
     pub defining: Mutex<()>,
-    /// The lock that is held while a task refolds types that another server redefined. Only one task does so at a time.
+    /// The lock that is held while a task refolds types that another server redefined, so that only one task refolds
+    /// types at a time.
     pub refolding: Mutex<()>,
-    /// The number of redefinitions that changed labels or states of existing aggregates. The number begins at 1 when
-    /// the workspace is opened, and increases after the definition is set.
+    /// The number of redefinitions that changed labels or states of existing aggregates. The number is 1 when the
+    /// workspace is opened. Each such redefinition increases the number after the new definition is set.
     pub redefined: Progress,
 }
 
@@ -60,8 +60,8 @@ impl Types {
         previous
     }
 
-    /// Returns a value of the store's change counter for definitions. The definitions in memory include all changes up
-    /// to this value. Appends are decided under these definitions.
+    /// Returns the last known value of the store's change counter for definitions. The definitions in memory include
+    /// all changes up to this value. Appends are checked against these definitions.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }

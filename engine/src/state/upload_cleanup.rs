@@ -1,4 +1,4 @@
-//! Removes uploads that no file refers to, at intervals. Such uploads remain if a server crashes, or if their removal
+//! Regularly removes the uploads that no file refers to. Such uploads remain if a server crashes, or if their removal
 //! fails.
 
 use std::sync::Arc;
@@ -16,8 +16,8 @@ const SHORT_INTERVAL: Duration = Duration::from_secs(15);
 /// The interval between two cleanups while no uploads are in progress.
 const LONG_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Removes unused uploads immediately, then periodically, after each failed removal, and after each loss of another
-/// server.
+/// Removes unused uploads repeatedly: at the start, at intervals, after a removal has failed, and when another server
+/// is no longer alive.
 pub async fn keep_clearing(state: Arc<State>, db: Database) {
     let mut lost = state.peers.as_deref().map(Peers::follow_lost);
     loop {

@@ -79,8 +79,8 @@ impl Availability {
         }
     }
 
-    /// Waits for the result of a check of the store. Unlike [`Availability::within`], has a shorter time limit and
-    /// never marks the store as unresponsive.
+    /// Waits for the result of a check of the store. This function has a shorter time limit than
+    /// [`Availability::within`], and never marks the store as unresponsive.
     pub async fn check(&self, check: impl Future<Output = Result<()>>) -> Result<()> {
         if self.is_unresponsive() {
             return Err(Error::Unresponsive);

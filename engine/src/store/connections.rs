@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use super::error::{Error, Result};
 
 /// The maximum number of sessions on one connection. A SurrealDB server allows 256 sessions, unless
-/// `SURREAL_WEBSOCKET_MAX_ATTACHED_SESSIONS` changes the limit. The maximum here is lower, because a session that has
-/// ended counts until the server removes the session.
+/// `SURREAL_WEBSOCKET_MAX_ATTACHED_SESSIONS` changes the limit. The maximum here is lower, because the server also
+/// counts ended sessions that have not been removed yet.
 const MAX_SESSIONS: usize = 200;
 
 /// The connections to one store, each with its sessions.

@@ -65,9 +65,9 @@ impl StoreTime {
     }
 }
 
-/// Returns statements as one transaction, so that they can have a deadline. Only the last statement may be a `RETURN`,
-/// because a transaction runs no statement after `RETURN`. Returns `None` if the statements begin a transaction
-/// themselves. The results of the transaction begin with the result of `BEGIN`, and end with the result of `COMMIT`.
+/// Wraps statements in one transaction, so that a deadline can apply to the statements. Only the last statement may be
+/// a `RETURN`, because a transaction runs no statement after `RETURN`. Returns `None` if `statements` already begins
+/// with `BEGIN`. The results of the transaction begin with the result of `BEGIN`, and end with the result of `COMMIT`.
 pub fn in_transaction(statements: &str) -> Option<String> {
     let statements = statements.trim().trim_end_matches(';');
     (!statements.starts_with(BEGIN)).then(|| [BEGIN, statements, "; COMMIT;"].concat())

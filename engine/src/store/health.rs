@@ -15,8 +15,8 @@ use super::{CONTROL, CONTROL_MIGRATIONS, Database, Error, Result, Store, convert
 const SUCCESS_DURATION: Duration = Duration::from_secs(5);
 /// The time for which the result of a failed write is reused.
 const FAILURE_DURATION: Duration = Duration::from_secs(1);
-/// The time after a refused commit during which the store counts as not writable. The health-check record may still fit
-/// on a full disk, although a commit does not.
+/// The time after a refused commit during which the store counts as not writable. During this time, the health-check
+/// record is not written, because the record may fit on a full disk on which commits fail.
 const REFUSAL_DURATION: Duration = Duration::from_secs(5);
 /// The maximum time for one write of the health-check record. A store whose write takes longer is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -36,8 +36,8 @@ pub fn append_delays() -> impl Iterator<Item = Duration> {
     delays.take_while(move |(made, _)| *made < MIN_ATTEMPTS || began.elapsed() < APPEND_LIMIT).map(|(_, delay)| delay)
 }
 
-/// Returns the delays between attempts that conflict with other writers. The number of delays limits the number of
-/// attempts.
+/// Returns the delays between the attempts at a write that conflicts with other writers. The number of delays limits
+/// the number of attempts.
 pub fn delays() -> impl Iterator<Item = Duration> {
     DELAYS.build()
 }
@@ -80,8 +80,8 @@ pub fn classify(error: surrealdb::Error) -> Error {
 }
 
 /// Returns the error that caused a transaction to fail: a conflict if there is one, otherwise the first error that is
-/// not a consequence of another error. The other statements report only that the transaction failed, or fail because
-/// the result of an earlier statement is missing.
+/// not a consequence of another error. `errors` also contains consequences of the cause: some statements report only
+/// that the transaction failed, and some fail because the result of an earlier statement is missing.
 pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
     let mut errors: Vec<(usize, surrealdb::Error)> = errors.into_iter().collect();
     errors.sort_by_key(|(statement, _)| *statement);

@@ -46,7 +46,7 @@ pub enum StoreSession {
     Elsewhere(Surreal<Any>, Option<RemoteStore>),
 }
 
-/// The connections to a store on another machine. Also counts the session on its connection.
+/// The connections to a store on another machine, and the place of one session on its connection.
 #[derive(Clone)]
 pub struct RemoteStore {
     pub availability: Availability,
@@ -206,7 +206,7 @@ impl StoreSession {
         timeout + COMMIT_MARGIN
     }
 
-    /// Returns whether transactions may have a deadline.
+    /// Returns whether transactions can have a deadline.
     pub fn has_deadlines(&self) -> bool {
         matches!(self, StoreSession::Elsewhere(_, Some(_)))
     }
@@ -250,7 +250,8 @@ const OWNER_ONLY: u32 = 0o700;
 /// The minimum free stack space for a query, in bytes. A debug build of the database needs more than a megabyte for a
 /// transaction with a loop.
 const MIN_STACK_BYTES: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
-/// The size of the new stack that a query gets if less than [`MIN_STACK_BYTES`] is free, in bytes.
+/// The size of a new stack, in bytes. A query gets a new stack if less than [`MIN_STACK_BYTES`] of the current stack is
+/// free.
 const STACK_BYTES: usize = 4 << 20;
 
 /// Runs a query with enough stack, regardless of the depth of the caller's stack.
@@ -264,7 +265,7 @@ fn opening(error: impl std::fmt::Display) -> Error {
     if text.contains(LOCKED) { Error::Locked } else { Error::Opening(text) }
 }
 
-/// A part of the storage engine's error for a folder that another process has open.
+/// The text that the storage engine's error message contains if another process has the folder open.
 const LOCKED: &str = "is already locked by another process";
 
 #[cfg(test)]

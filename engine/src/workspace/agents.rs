@@ -1,4 +1,4 @@
-//! Agents: managed aggregates with names that are unique in the workspace, and their presence.
+//! Agents and the presence of agents. An agent is a managed aggregate. The name of an agent is unique in the workspace.
 
 use std::sync::Arc;
 

@@ -22,8 +22,8 @@ pub struct AggregateFollower {
 }
 
 impl Reader {
-    /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
-    /// Also fails if the stream has not reached the version.
+    /// Follows an aggregate from the first event after the version `after_version`. Fails with [`Error::NotFound`] if
+    /// the stream has no events. Also fails if the last event of the stream has a version lower than `after_version`.
     pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<AggregateFollower> {
         let state = self.context.state();
         self.context.refresh().await?;

@@ -29,7 +29,8 @@ use crate::model::value::{Object, Value};
 pub struct NewArticle {
     pub project: Option<String>,
     pub title: String,
-    /// The other fields. If `slug` is `None`, a unique slug is derived from the title.
+    /// The body, the slug and the tags; the `title` of the change is ignored. If `slug` is `None`, a unique slug is
+    /// derived from the title.
     pub change: ArticleChange,
     pub request: Option<IdempotentRequest>,
 }
@@ -50,7 +51,8 @@ impl ArticleChange {
         texts.chain(self.tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len())).sum()
     }
 
-    /// Returns the payload of the event, with the given slug.
+    /// Returns the payload of the event that records the change. The payload contains the given slug, not the slug of
+    /// the change.
     fn payload(&self, slug: Option<&str>) -> Object {
         object_of([
             ("title", self.title.as_deref().map(Value::from)),

@@ -41,8 +41,8 @@ pub enum Consistency {
     /// All events that were appended before the read, on any server.
     #[default]
     Strong,
-    /// The events that this server has read so far. The read does not query the log, so it also works while the store
-    /// does not respond.
+    /// The events that this server has read so far. An eventual read does not query the log, so an eventual read also
+    /// works while the store does not respond.
     Eventual,
 }
 
@@ -97,7 +97,7 @@ impl CallContext {
         }
     }
 
-    /// Returns the position of the log's end. A given position after the known end causes a refresh.
+    /// Returns the position of the log's end. If `position` is after the known end, first refreshes the state.
     pub(super) async fn end_for(&self, position: u64) -> Result<u64> {
         if position > self.state().folded.position() {
             // Another server may have appended events, so an eventual read is refreshed, too.
@@ -106,7 +106,7 @@ impl CallContext {
         Ok(self.state().folded.position())
     }
 
-    /// Returns the aggregate with this type and id. Fails if there is none, or if the aggregate is deleted.
+    /// Returns the aggregate with this type and id. Fails if the aggregate does not exist or is deleted.
     pub(super) fn live(&self, aggregate_type: &str, id: &str) -> Result<Arc<Aggregate>> {
         let found = self.state().folded.get(id);
         let live = found.filter(|found| &*found.aggregate_type == aggregate_type && !found.deleted);

@@ -96,7 +96,7 @@ pub(super) const MAX_EXAMINED_EVENTS: usize = 5_000;
 pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
 /// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
-/// reader only once. Readers that follow the end of the log also collect appends for this time.
+/// reader only once. A stream that has reached the end of the log also waits for this time before the next read.
 pub const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Writer {
@@ -207,7 +207,7 @@ impl Reader {
         state.version_at(&head, position).await
     }
 
-    /// Returns the id of the project with this id or slug, for a filter.
+    /// Returns the project id for a filter that names the project by id or slug.
     pub async fn project_filter(&self, id_or_slug: &str) -> Result<Arc<str>> {
         self.context.refresh().await?;
         let found = self.context.named_project(id_or_slug)?;
@@ -311,7 +311,7 @@ impl Reader {
         let _ = state.settled.remaining.follow().wait_for(|remaining| *remaining == 0).await;
     }
 
-    /// Returns a receiver that changes when events are appended.
+    /// Returns a receiver of the position of the log's last event. The position changes when events are appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
         self.context.state().folded.head.follow()
     }

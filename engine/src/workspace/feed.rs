@@ -88,7 +88,8 @@ impl Feed {
         self.position
     }
 
-    /// Returns whether the feed gets no further items, because its agent is deleted.
+    /// Returns whether the agent of the feed is deleted. The feed then gets no further items. A feed of all agents
+    /// never ends.
     pub fn has_ended(&self) -> bool {
         let resident = &self.context.state().folded;
         self.agent.as_ref().is_some_and(|id| !resident.get(id).is_some_and(|agent| is_agent(&agent)))
@@ -179,8 +180,8 @@ impl Feed {
     }
 }
 
-/// Reads the next events that may cause items, for one agent or for all agents. Starts after the position `after` of
-/// the log. Also returns the position up to which the result contains all such events.
+/// Reads the next events that may add items to the feed of `agent`, or to any feed if `agent` is `None`. Starts after
+/// the position `after` of the log. Also returns the position up to which the result contains all such events.
 async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<(Vec<Arc<Event>>, u64)> {
     let head = state.folded.position();
     if after >= head {

@@ -22,7 +22,8 @@ pub struct FollowerStatus {
     pub lag: u64,
     /// The number of parked steps of enabled plugins.
     pub parked: u64,
-    /// The number of aggregates whose edges have yet to be adapted to redefined types and to the enabled plugins.
+    /// The number of aggregates that wait for an update of their edges. An update is necessary after a change of the
+    /// type definitions or of the enabled plugins.
     pub unsettled: u64,
 }
 

@@ -24,8 +24,8 @@ impl ProfileReader {
 }
 
 impl Reader {
-    /// Returns the members of the workspace, then its invitations. The records contain addresses, which must be hidden
-    /// from users without the scope `email:read`.
+    /// Returns the members of the workspace, then its invitations. The records contain e-mail addresses, which must be
+    /// hidden from users without the scope `email:read`.
     pub async fn list_members(&self) -> Result<Vec<Member>> {
         self.context.access().members_of(&self.record().id).await
     }

@@ -11,8 +11,8 @@
 //! of owners and operators need every scope, because a user who manages others could obtain any scope. Handlers of
 //! requests, endpoints of plugins, and tests receive only handles. A handler receives its handle through the guard in
 //! its signature. A stream holds its right for a long time, as a grant. The stream ends when its token expires, when
-//! its key is revoked, or when its user is removed or loses the role. The stream also ends if the change was made on
-//! another server.
+//! its key is revoked, or when its user is removed or loses the role. It does not matter on which server the key is
+//! revoked or the user is changed.
 //!
 //! A key that is bound to agents gets only the handles whose right sets `IS_FOR_AGENTS`: the handles that read, and the
 //! handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and

@@ -31,7 +31,8 @@ pub(crate) async fn notify_owners(
     append(runtime, decide, size_bytes).await
 }
 
-/// Creates a task for each operator about an archive that cannot be restored, at most one a day for each archive.
+/// Creates one task for each operator. The task is about an archive that cannot be restored. An operator gets at most
+/// one such task a day for each archive.
 pub(crate) async fn notify_of_backup(
     runtime: &Runtime,
     operators: Vec<Arc<str>>,

@@ -156,8 +156,8 @@ impl rights::Reader {
         Ok(QueryOutput { rows, warnings, explain, plan: None, next, stages })
     }
 
-    /// Returns the requested page and the moment of its rows. Without paging, the page is the whole result as of now.
-    /// Fails if the cursor does not belong to the query.
+    /// Returns the requested page, with the position and the time as of which the query runs. Without paging, the page
+    /// is the whole result as of now. Fails if the cursor does not belong to the query.
     fn page(&self, query: &Query, prepared: &PreparedPipeline, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
             let clock = &self.context.state().clock;
@@ -287,7 +287,7 @@ fn described(name: &str, value: &str) -> Value {
     Object::from_iter([(name, value)]).into()
 }
 
-/// Runs a pipeline over the tables of its scans.
+/// Runs a pipeline over the tables that its scans read.
 fn run_over(reader: &QueryReader<'_>, prepared: &PreparedPipeline) -> Result<pipeline::Output> {
     let tables: Vec<Box<dyn Table + '_>> =
         prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;

@@ -21,10 +21,10 @@ const FORGET_EVERY: Duration = Duration::from_secs(600);
 const FIRST_SPAN_MS: i64 = 1_000;
 /// The maximum length of a span of creation times, in milliseconds.
 const MAX_SPAN_MS: i64 = 60_000;
-/// The number of batches that each span after the first should contain. The length of a span is chosen accordingly. A
-/// batch consists of responses that were stored together.
+/// The target number of batches in a span of creation times. A batch consists of responses that were stored together.
+/// The length of each span after the first is chosen to approach this number.
 const BATCHES_AT_ONCE: i64 = 256;
-/// The number of spans after which the progress of the removal is stored.
+/// While old responses are removed, the progress is stored each time after this number of spans.
 const SPANS_PER_CHECKPOINT: usize = 1_000;
 
 /// A stored response.
@@ -93,8 +93,8 @@ impl Responses<'_> {
         self.kept_response(noted)
     }
 
-    /// Stores a response. Returns the response that another server stored first, if any. A failure to store is only
-    /// logged, since a repeat derives the same ids and finds the existing records.
+    /// Stores a response. Returns the response that another server stored first, if any. If the response cannot be
+    /// stored, only logs the error: a repeated request derives the same ids and finds the existing records.
     async fn keep(&self, kept: KeptResponse) -> Option<KeptResponse> {
         match self.db.keep_response(&self.request.key, &self.stored_response(Some(kept.clone()))).await {
             Ok(first) => self.kept_response(first).ok().flatten().filter(|first| *first != kept),
@@ -139,8 +139,9 @@ pub async fn keep_forgetting(state: Arc<State>, db: Database) {
     }
 }
 
-/// Removes old responses, starting where the last removal ended. The store reads all batches of a span in one query. To
-/// limit the size of the query, each span is sized to contain about [`BATCHES_AT_ONCE`] batches.
+/// Removes the responses that are older than [`KEPT_MS`]. Begins at the creation time up to which the last call removed
+/// responses. Each query removes the responses of one span of creation times. To limit the size of a query, the length
+/// of each span is chosen so that the span contains about [`BATCHES_AT_ONCE`] batches.
 async fn forget_old(state: &State, db: &Database) -> store::Result<()> {
     let cutoff = state.clock.now_ms() - KEPT_MS;
     // If the clock was set back, starts at the earlier cutoff.

@@ -14,7 +14,7 @@ use crate::store::workspace::log::{EventRef, take_part};
 /// The number of event references in the first read. The read may return more references, because a commit record lists
 /// all events of the commit.
 const FIRST_LISTED: u64 = 64;
-/// The maximum number of event references in a later read.
+/// The maximum number of event references that each read after the first read requests.
 const MAX_LISTED: u64 = 2_048;
 /// The maximum number of references examined for one page. References to events of streams that cannot match the filter
 /// are left out without reading the events.
@@ -67,7 +67,7 @@ impl Reader {
 
 /// A place in the log, from which events are read toward the beginning.
 struct BackwardCursor {
-    /// The position before which nothing has been listed.
+    /// A position in the log. The events before this position are not listed yet.
     before: u64,
     /// The listed references of events that may match, oldest first.
     refs: VecDeque<EventRef>,

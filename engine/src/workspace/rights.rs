@@ -16,8 +16,8 @@ use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
 /// right.
 pub trait Right: Handle + Sized {
-    /// The scopes that grant the right. The caller must hold at least one of the scopes. If `NEEDS_ALL` is set, the
-    /// caller must hold all of the scopes.
+    /// The scopes that grant the right. If `NEEDS_ALL` is set, the caller must hold all of the scopes. Otherwise, one
+    /// of the scopes is enough.
     const ONE_OF: &[Scope];
     /// Whether the caller must hold all scopes of `ONE_OF`.
     const NEEDS_ALL: bool = false;
@@ -126,7 +126,8 @@ rights! {
 #[derive(Clone)]
 pub struct ContentReader {
     pub(super) context: CallContext,
-    /// The widest perspective that this caller may use: `Draft` includes published content.
+    /// The perspective in which this caller sees the most content. `Published` shows only published content. `Draft`
+    /// shows drafts as well.
     sees: Perspective,
 }
 
@@ -200,7 +201,7 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
 }
 
 impl McpReader {
-    /// Converts the right to the handle with the operations that read.
+    /// Converts the right to the handle whose operations only read.
     pub fn into_reader(self) -> Reader {
         Reader { context: self.context }
     }
@@ -214,7 +215,7 @@ impl McpWriter {
 }
 
 impl Uploader {
-    /// Converts the right to the handle that stores the file.
+    /// Turns this right to upload a file into the handle that stores the file.
     pub(super) fn into_writer(self) -> Writer {
         Writer { context: self.context }
     }

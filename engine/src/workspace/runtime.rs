@@ -138,7 +138,8 @@ async fn keep_writing_presence(state: Arc<State>) {
     state.presence.keep_writing(&state.record.id).await;
 }
 
-/// Removes the presence of deleted agents. Such presence remains if its removal failed when the agent was deleted.
+/// Removes the presence rows of deleted agents. The row of a deleted agent is left over if its removal failed when the
+/// agent was deleted.
 async fn forget_absent(state: &State) -> Result<()> {
     let kept = state.presence.kept().await?;
     // Every agent with a presence row is in the log, so after a refresh no agent is missing.

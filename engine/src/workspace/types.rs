@@ -25,7 +25,8 @@ const MAX_PATTERNS: usize = 1_000;
 /// A type and the observed shapes of its events.
 pub struct TypeSchema {
     pub definition: Arc<Definition>,
-    /// The event types observed in the log, each with the fields of its payloads and the types of their values.
+    /// The event types observed in the log. The object of an event type maps the name of each observed payload field to
+    /// the types of the field's values.
     pub observed: Vec<(String, Object)>,
 }
 

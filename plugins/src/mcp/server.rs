@@ -1,4 +1,4 @@
-//! Handles the requests of the protocol, each with the rights of its own caller.
+//! Handles requests of the Model Context Protocol. Each request has only the rights of its caller.
 
 use std::sync::Arc;
 

@@ -48,7 +48,7 @@ pub struct ToolCall {
     pub upload_bytes: Option<u64>,
     /// The first part of the URL of an upload link. The link's token follows.
     pub upload_url: Arc<str>,
-    /// The text of the arguments, if the text may have numbers that no double represents exactly.
+    /// The text of the arguments. Present only if the text may contain numbers that no double represents exactly.
     pub sent: Option<Arc<str>>,
 }
 

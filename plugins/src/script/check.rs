@@ -110,7 +110,7 @@ impl ScriptText<'_> {
         Ok(())
     }
 
-    /// Rejects a hook that reads a setting that the manifest does not declare, because such a setting is always absent.
+    /// Rejects a hook that reads an undeclared setting. A setting that the manifest does not declare is always absent.
     /// Reads with the operator `??` are allowed.
     fn settings(&self, names: &ScriptNames<'_>) -> Result<(), LoadError> {
         let Some((setting, position)) = absent::undeclared(names).into_iter().next() else { return Ok(()) };

@@ -7,7 +7,8 @@
 //!
 //! * rhai does not measure the values that `map[key] = value` adds. `variables.rs` measures a variable when it is used.
 //! * A function of the language may create a huge value in one call. `bounded_functions.rs` replaces such functions.
-//! * Deeply nested values are dropped recursively. A call has 64 MiB of stack, and closures cannot capture one another.
+//! * Dropping a nested value is recursive and may need much stack. Therefore, a call has 64 MiB of stack, and closures
+//!   cannot capture one another, because such closures could nest without limit.
 //! * A regular expression may be expensive. Its automaton stops with an error if the cost exceeds a limit.
 
 mod absent;

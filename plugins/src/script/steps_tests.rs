@@ -39,7 +39,7 @@ const PARTS: [&str; 20] = [
     "<a href='b'> ",
 ];
 
-/// Pairs of the name of a shipped plugin and the name of one of its hooks that read bodies.
+/// Hooks that read bodies. Each pair contains the name of a shipped plugin and the name of a hook of this plugin.
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 

@@ -58,8 +58,8 @@ struct AppendRequest {
 }
 
 impl AppendRequest {
-    /// Appends the events once per idempotency key, and waits for their durability. A repeated request returns the
-    /// events of the first request.
+    /// Appends the events, and waits for the requested durability. A repeated request with the same idempotency key
+    /// appends nothing, and returns the events of the first request.
     async fn append(self, writer: &Writer) -> ApiResult<AppendOutcome> {
         let AppendRequest { new, list_of_one, key, operation, text, durability } = self;
         let user_id = writer.caller().user_id();

@@ -143,8 +143,7 @@ impl Api {
     async fn list_files(
         &self,
         access: ApiRead,
-        /// Only files below this path. A prefix consists of the first segments of a path, beginning with the
-        /// workspace's id.
+        /// Only files whose paths begin with these segments. The first segment of every path is the workspace's id.
         prefix: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.

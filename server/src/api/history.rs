@@ -106,8 +106,8 @@ impl Api {
     async fn count_events(
         &self,
         access: ApiRead,
-        /// The maximum number of buckets, 1 to 500; the default is 60. A bucket lasts at least a millisecond, so a
-        /// shorter range has fewer buckets.
+        /// The maximum number of buckets, 1 to 500; the default is 60. A bucket lasts at least a millisecond, so a time
+        /// range never has more buckets than milliseconds.
         buckets: Query<Option<u32>>,
         /// The time by which events are counted: `recorded` (the default) or `occurred`.
         by: Query<Option<OneOf<EventClocks>>>,

@@ -32,9 +32,9 @@ pub struct Api;
 const CODE_TTL_S: u32 = 600;
 /// The maximum lifetime of a sign-in code, in seconds.
 const MAX_CODE_TTL_S: u32 = 3_600;
-/// The default time after which a replaced key ends, in seconds.
+/// The default time for which a replaced key still works, in seconds.
 const ROTATION_S: u32 = 3_600;
-/// The maximum time after which a replaced key ends, in seconds.
+/// The maximum time for which a replaced key still works, in seconds.
 const MAX_ROTATION_S: u32 = 30 * 24 * 3_600;
 
 /// A key to create.

@@ -155,7 +155,8 @@ impl Api {
     /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.
     ///
     /// The scopes of the member's keys change immediately. The owner of the workspace (`owner_id`) can neither get a
-    /// lower role nor be removed (`workspace_owner`), until another member becomes the owner with `workspace_owner`.
+    /// lower role nor be removed (409 `workspace_owner`). To make another member the owner of the workspace first, send
+    /// the role `owner` and the field `workspace_owner` with the value true for that member.
     ///
     /// If an owner gets a lower role, the invitations and sign-in codes that this owner created end. An owner who
     /// changes the role of an invited person becomes the creator of the invitation.

@@ -33,8 +33,8 @@ struct SetPlan {
 impl Api {
     /// Sets the plan of a user.
     ///
-    /// Only owners of the installation's first workspace can set plans (`operator_required`), even if their own plan
-    /// has lapsed.
+    /// Only owners of the installation's first workspace can set plans (`operator_required`). These owners can set
+    /// plans even after their own plan has lapsed.
     #[oai(path = "/users/:user_id/plan", method = "put", operation_id = "set_plan")]
     async fn set_plan(
         &self,

@@ -78,7 +78,7 @@ shown! {
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Searches aggregates by their labels: exactly, by prefix, by similarity, and by words of label and body.
+    /// Searches aggregates by label (exactly, by prefix and by similarity), and by the words of label and body.
     ///
     /// Typing errors, a different word order and missing accents are tolerated, and the last word may be incomplete.
     /// Each hit has the scores that make up its total score. Hits with equal total scores are ordered by their last

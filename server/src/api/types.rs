@@ -90,8 +90,9 @@ struct TypeDefinition {
     fields: Option<Vec<FieldDefinition>>,
     /// Maps each event type to the fields of its payload.
     events: Option<AnyObject>,
-    /// Whether events may have fields that the type does not declare, also in objects with `fields`; the default is
-    /// `accept`. With `reject`, `events` may declare further fields for the payloads of an event type.
+    /// Whether events with undeclared fields are accepted; the default is `accept`. With `reject`, a payload may
+    /// contain only the fields of the type and the fields that `events` declares for the event type. With `reject`, an
+    /// object whose field declares `fields` may contain only these fields.
     unknown: Option<OneOf<UnknownFieldRules>>,
 }
 
@@ -139,8 +140,8 @@ shown! {
     managed: bool = definition.managed,
     /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
     searched: Vec<SearchedField> = searched.collect(),
-    /// The schemas of the event types. Each schema contains the declared fields of the event type, and the fields that
-    /// occur in the log together with the types of their values.
+    /// The schemas of the event types. Each schema contains the declared fields of the event type. Each schema also
+    /// contains the fields that occur in the log, with the types of their values.
     event_schemas: Vec<EventSchema> = event_schemas.collect(),
 }
 

@@ -18,7 +18,7 @@ use crate::wire::workspace::WorkspaceBody;
 
 pub struct Api;
 
-/// The maximum number of workspaces in the response for each user.
+/// The maximum number of workspaces that a response lists for each user.
 const MAX_MEMBERSHIPS: usize = 100;
 
 const WORKSPACES: &str = "workspaces";

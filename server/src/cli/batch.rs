@@ -25,8 +25,8 @@ pub struct RequestBatch {
 }
 
 impl RequestBatch {
-    /// Adds an event's JSON to the batch, which is open until it is taken. If the event does not fit, returns the batch
-    /// and starts a new batch with the event.
+    /// Adds an event's JSON to the batch. If the event does not fit, returns a closed batch with the earlier events,
+    /// and this batch then contains only the new event.
     pub fn push(&mut self, json: &str, project: Option<&str>, line: u64, read: u64) -> Option<RequestBatch> {
         let full = if self.fits(json) { None } else { self.take() };
         self.body.push_str(if self.lines.is_empty() { OPENING } else { "," });

@@ -255,9 +255,10 @@ impl ExportRun<'_> {
     }
 
     /// Returns whether an event restores a deleted aggregate. Also records deletions for later events. The export adds
-    /// the flag `restore` to a restoring event, so that an import keeps the payload as it is. The flag is also correct
-    /// if the restore started from an empty state: `$unset` in the payload then lists the fields of the state before
-    /// the deletion.
+    /// the flag `restore` to a restoring event. In an import, the flag restores the aggregate together with its state
+    /// before the deletion, and the payload stays as it is. The flag is also correct if the exported aggregate was
+    /// restored with an empty state, because `$unset` in the payload then lists the fields of the state before the
+    /// deletion.
     fn restores(&mut self, event: &ExportedEvent<'_>) -> bool {
         match event.event_type.split_once('.') {
             Some((_, "deleted")) => {

@@ -51,7 +51,8 @@ pub struct Arguments {
     connection: ServerConnection,
 }
 
-/// The field of a file's event that states whether the folder of the export contains the file's bytes.
+/// The part of a file's event that the import reads first. `bytes` states whether the export's folder of files contains
+/// the bytes of the file.
 #[derive(Deserialize)]
 struct FileMark {
     #[serde(default)]
@@ -114,7 +115,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(imported.exit_code(&options))
 }
 
-/// Imports a file through a server. `files` is the folder with the bytes of files.
+/// Imports the events in the NDJSON file `file` through a server. `files` is the folder with the bytes of the files
+/// that an export contains.
 pub async fn import_file(
     client: &Client,
     file: &Path,
@@ -166,8 +168,8 @@ fn named(file: &Path) -> String {
     if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() }
 }
 
-/// Passes the definitions, projects, files and events of the lines to the outlet. Leaves out members, keys, and events
-/// that a server does not import. Warns about these lines, except for events of projects.
+/// Passes the definitions, projects, files and events of the lines to the outlet. Leaves out all members and keys, and
+/// the events that a server does not import. Warns about the lines that are left out, except for events of projects.
 pub(super) fn read_lines(
     mut input: LineInput,
     files: Option<&FilesFolder>,

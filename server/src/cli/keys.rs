@@ -40,7 +40,7 @@ pub enum Action {
     Rotate {
         /// The id of the key, as shown by `keys list`.
         id: String,
-        /// The time from the rotation to the end of the old key, such as `90m` or `24h`, at most 720h.
+        /// The time for which the old key stays valid after the rotation, such as `90m` or `24h`, at most 720h.
         #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
         after: SignedDuration,
         /// Prints the whole record of the successor as JSON.

@@ -27,8 +27,7 @@ pub enum Action {
         id: String,
         /// The role: owner, editor or viewer.
         role: String,
-        /// Makes the member the owner of the workspace. Requires owner as the new role. The owner's plan limits the
-        /// workspace.
+        /// Makes the member the owner of the workspace, whose plan limits the workspace. The new role must be owner.
         #[arg(long)]
         workspace_owner: bool,
     },

@@ -102,7 +102,8 @@ pub fn pointed<'a>(columns: &[(&str, &str)], records: impl IntoIterator<Item = &
     table.render()
 }
 
-/// Prints records as JSON, one per line, or as `table`.
+/// Prints records. If `as_json` is set, prints each record as one line of JSON. Otherwise, prints the text that `table`
+/// returns.
 pub fn print_records(records: &[Value], as_json: bool, table: impl FnOnce() -> String) -> anyhow::Result<()> {
     let lines = || records.iter().map(|record| format!("{record}\n")).collect::<String>();
     print(&if as_json { lines() } else { table() })

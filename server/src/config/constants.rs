@@ -21,8 +21,8 @@ pub struct Constants {
     pub upload_bytes_per_s: u64,
     /// The time after which the server disconnects a client that does not read its response.
     pub stalled_reader: Duration,
-    /// The limit on a JSON body that contains a file, in bytes. Reading such a body needs memory of about three times
-    /// its size, so larger files are uploaded as a raw body.
+    /// The limit on a JSON body that contains a file, in bytes. Larger files must be uploaded as a raw body, because
+    /// reading a JSON body needs memory of about three times the size of the body.
     pub json_file_bytes: usize,
     /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
     /// 429.
@@ -45,11 +45,11 @@ pub struct Constants {
 /// The limits on calls of a service that computes embeddings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingCalls {
-    /// The time limit of one call. A search waits for the embedding of its query, and returns the results of the text
-    /// search if a call takes longer.
+    /// The time limit of one call. A search waits for the embedding of its query. If the call takes longer than the
+    /// limit, the search returns only the results of the text search.
     pub timeout: Duration,
-    /// The maximum number of texts per call. Services with a small limit accept 32 texts, and a call for 32 labels ends
-    /// within `timeout`.
+    /// The maximum number of texts per call. The default is 32, because even services with a small limit accept 32
+    /// texts, and a call for 32 labels ends within `timeout`.
     pub batch: usize,
 }
 

@@ -24,8 +24,9 @@ const RENAMED: [(&str, &str, &str, &str); 14] = [
     ("pipeline", "timeout_ms", "timeout", "ms"),
     ("pipeline", "memory_bytes", "memory", "B"),
 ];
-/// The former settings that another setting replaces: the former path, the path of the other setting, and the unit of a
-/// number under the former path.
+/// The former settings that another setting replaces. Each entry contains the former path, the path of the other
+/// setting, and the unit of whole numbers under the former path. If the unit is empty, the value has the same form in
+/// both settings.
 const MERGED: [(&str, &str, &str); 5] = [
     ("http.event_streams_per_workspace", "http.streams_per_workspace", ""),
     ("realtime.sockets_per_workspace", "http.streams_per_workspace", ""),
@@ -97,7 +98,7 @@ pub fn is_former(path: &[&str]) -> bool {
 }
 
 /// Replaces the former names in the settings of one source with the new names, and removes the settings that no longer
-/// exist. Returns a warning for each of these settings.
+/// exist. Returns a warning for each former name and each removed setting.
 ///
 /// # Errors
 ///

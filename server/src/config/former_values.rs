@@ -27,7 +27,7 @@ pub fn is_former(path: &[&str]) -> bool {
 pub struct FormerValues {
     /// Whether requests are logged.
     access_log: Option<bool>,
-    /// The id of the plan of users without an assigned plan.
+    /// The id of the plan for users without an assigned plan.
     default_plan: Option<String>,
     /// The identity provider with which the dashboard signs users in.
     dashboard_issuer: Option<String>,
@@ -44,8 +44,8 @@ struct FormerEmbedding {
 }
 
 impl FormerValues {
-    /// Takes the former settings out of the settings of one source. The values of a later source override earlier
-    /// values. Returns a warning for each setting.
+    /// Removes the former settings from the settings of one source, and stores their values. The values of a later
+    /// source override the values of an earlier source. Returns a warning for each former setting that the source sets.
     ///
     /// # Errors
     ///
@@ -107,9 +107,10 @@ impl FormerValues {
 }
 
 impl FormerEmbedding {
-    /// Removes the kind and the path from the settings of one source, and sets the URL with the same meaning. If this
-    /// source lacks a value, uses the value of an earlier source. Sets no URL while a value is missing, because a later
-    /// source may have the value. Returns a warning if the settings have a kind or a path.
+    /// Replaces the former settings `kind` and `path` in the settings of one source with a `url` of the same meaning.
+    /// For a value that this source lacks, uses the value of an earlier source. Sets no `url` while `kind` or a
+    /// required `path` is missing, because a later source may contain the missing value. Returns a warning if the
+    /// source has a `kind` or a `path`.
     fn take(&mut self, settings: &mut Map<String, Value>) -> anyhow::Result<Option<String>> {
         let Some(table) = table_at(settings, EMBEDDING) else { return Ok(None) };
         if let Some(url) = table.get("url") {

@@ -69,8 +69,8 @@ impl Asset {
 }
 
 impl Assets {
-    /// Reads all files, and inserts their address and `settings` into the page. `settings` contains elements for the
-    /// head of the page. The address of the files is `base`, followed by the digest.
+    /// Reads all files of the dashboard. Inserts `settings` and the address of the files into the page. `settings`
+    /// contains elements for the head of the page. The address is `base`, followed by the digest of the files.
     pub fn load(base: &str, settings: &str) -> Assets {
         let mut files = BTreeMap::new();
         let mut digest = Sha256::new();

@@ -31,7 +31,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The time after which an unused token may be removed from memory. Unused tokens are removed only if the maximum
 /// number of valid tokens is in memory.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The maximum number of callers in memory. While this number of callers is in memory, callers share allowances.
+/// The maximum number of callers in memory. While this number of callers is in memory, callers use the shared
+/// allowances instead of their own.
 pub(super) const MAX_CALLERS: usize = 100_000;
 /// The number of shared allowances.
 const SHARED: u64 = 65_536;
@@ -93,8 +94,8 @@ impl<E> RateLimitEndpoint<E> {
     }
 
     /// Records whether the token of a request is valid. If the response is 401 (`is_refused`), the token is invalid,
-    /// and the request counts as a wrong credential from the address `presenter`. Other errors do not show that the
-    /// token is invalid, because the token may not be their cause.
+    /// and the request counts as a wrong credential from the address `presenter`. Any other error does not make the
+    /// token invalid, because the error can have another cause.
     fn record_outcome(
         &self,
         token: Option<[u8; 32]>,
@@ -174,8 +175,9 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         self.check(caller, group).map_err(|wait| self.refusal(wait))
     }
 
-    /// Takes one request in the same way as `take`. If the request is over the limit, fails with the time after which
-    /// the next request is allowed.
+    /// Takes one request from a caller's allowance or, if too many callers are in memory, from the shared allowance
+    /// that `group` selects. If the allowance is used up, fails with the time to wait until the next request is
+    /// allowed.
     pub(super) fn check(&self, caller: &K, group: impl Hash) -> Result<(), Duration> {
         self.sweep();
         let taken = if self.limiter.len() < self.max_callers {

@@ -56,7 +56,8 @@ impl WrongTokens {
     }
 }
 
-/// Returns whether a request may present a credential: a bearer token, the credential of a socket or a sign-in code.
+/// Returns whether a request can contain a credential: a bearer token, the credential of a socket or a sign-in code.
+/// Sockets and exchanges of sign-in codes are recognized by their paths.
 pub fn may_present_credential(request: &Request) -> bool {
     let path = request.uri().path();
     bearer(request).is_some() || path.starts_with(REALTIME) || path.ends_with(EXCHANGE)

@@ -9,8 +9,8 @@ use poem::http::StatusCode;
 use super::error::ApiError;
 use crate::config::Config;
 
-/// The archiver of the server with the URL of its archive, available to handlers as request data. Empty if the server
-/// has no archive.
+/// The server's archiver and the URL of the archive, available to handlers as request data. Empty if the server has no
+/// archive.
 #[derive(Clone)]
 pub struct ServerArchive(Option<ArchiverHandle>);
 

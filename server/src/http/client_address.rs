@@ -97,7 +97,8 @@ fn agreed(one: ForwardedOrigin, other: ForwardedOrigin) -> ForwardedOrigin {
     }
 }
 
-/// Returns the origin in the element of `Forwarded` at this place, counted from the end.
+/// Returns the origin in one element of the header `Forwarded`. `place` is the index of the element, counted from the
+/// end of the header.
 fn origin_in_forwarded(headers: &HeaderMap, place: usize) -> ForwardedOrigin {
     let element = fields(headers, FORWARDED).nth(place).unwrap_or_default();
     let parameter = |name: &str| {

@@ -1,5 +1,5 @@
-//! The fault of a request that is found before its caller is authenticated. The guard of the operation reports the
-//! fault only to a caller with access, because a caller without access must get the error about the access.
+//! Faults of requests that are found before the caller is authenticated. The guard of the operation reports the fault
+//! of a request only to a caller with access. A caller without access gets the error about the missing access instead.
 
 use std::sync::Arc;
 

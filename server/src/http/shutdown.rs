@@ -12,7 +12,7 @@ pub struct Shutdown {
     /// Whether the shutdown will begin soon.
     announced: Arc<AtomicBool>,
     begun: CancellationToken,
-    /// The number of [`ShutdownGuard`] values that delay the end.
+    /// The number of [`ShutdownGuard`] values that delay the server's end.
     held: Arc<watch::Sender<usize>>,
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The check of one body's rate against a minimum number of bytes per time window. Only time spent waiting for the
-/// client counts, so a slow disk does not lower the measured rate.
+/// Checks that a client sends a body fast enough: a minimum number of bytes must arrive in each time window. Only time
+/// spent waiting for the client counts, so a slow disk does not lower the measured rate.
 pub struct UploadRate {
     window: Duration,
     /// The number of bytes that must arrive in a window.
@@ -45,8 +45,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// Returns after how many seconds a client that sends `bytes` bytes per second is too slow. Returns 1,000 if the
-    /// client is not too slow within 1,000 seconds.
+    /// Returns the number of seconds after which a client is too slow. The client sends `bytes` bytes in each second.
+    /// Returns 1,000 if the client is not too slow within 1,000 seconds.
     fn lasts(rate: &mut UploadRate, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
             let is_in_time = rate.remaining() >= SECOND;

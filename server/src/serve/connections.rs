@@ -36,7 +36,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const BUFFER_BYTES: usize = 64 << 10;
 /// The maximum number of concurrent requests on an HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
-/// The maximum number of requests on an HTTP/2 connection that were reset before they were accepted.
+/// The maximum number of pending resets on an HTTP/2 connection. A reset is pending if the client has reset a request
+/// that the server has not accepted yet.
 const MAX_PENDING_RESETS: usize = 20;
 /// The maximum size of the head of a request on an HTTP/2 connection, in bytes.
 const MAX_HEAD_BYTES: u32 = 16 << 10;

@@ -25,8 +25,8 @@ impl DataFolder {
     }
 }
 
-/// Returns the URL of the store or of the files. If the URL names a folder, the path is absolute and the query is
-/// removed.
+/// Converts the URL of the store or of the files. If the URL names a folder, makes the path absolute and removes the
+/// query. Otherwise returns the URL unchanged.
 pub fn absolute(url: &str) -> String {
     let folder = ["surrealkv", "file"].into_iter().find_map(|scheme| Some((scheme, DataFolder::of(url, scheme)?)));
     match folder {

@@ -93,7 +93,7 @@ shown! {
     message: Option<String> = restore.message.clone(),
     started_at: String = format_date(restore.started_at),
     ended_at: Option<String> = restore.ended_at.map(format_date),
-    /// A key with the scopes of the caller's key, which works in the new workspace when the restore is complete.
+    /// A key for the new workspace, with the scopes of the caller's key. The key works when the restore is complete.
     /// Present only in the response to the request that begins the restore, and only if the caller's key is valid in a
     /// single workspace.
     @read_only key: Option<String> = None,

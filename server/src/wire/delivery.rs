@@ -75,7 +75,7 @@ pub fn payload(delivery: &Delivery) -> SerializedObject {
     text(&DeliveryPayload::new(delivery, TaskInPayload::Short(short(&TaskBody::from(&*delivery.task)))))
 }
 
-/// Returns the task's fields that have at most [`SHORT_BYTES`] bytes, and `truncated`.
+/// Returns the task's fields that have at most [`SHORT_BYTES`] bytes, and the field `truncated` with the value `true`.
 fn short(task: &TaskBody) -> Object {
     let text = serde_json::to_vec(task).unwrap_or_default();
     let Ok(Value::Object(task)) = json::parse_stored(&text) else { return Object::new() };

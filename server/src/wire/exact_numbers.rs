@@ -20,8 +20,8 @@ struct EventTexts<'t> {
     events: Option<Vec<EventTexts<'t>>>,
 }
 
-/// Adds the texts of numbers to events if no value of the engine represents the numbers exactly. `text` is the request
-/// body from which `events` were parsed.
+/// Keeps the exact text of numbers in events. If no value of the engine represents a number exactly, adds the number's
+/// text to the event. `text` is the request body from which `events` were parsed.
 pub fn keep_numbers(text: &[u8], events: &mut [NewEvent]) {
     if is_likely_in(text) {
         offload(text.len(), || {

@@ -221,8 +221,8 @@ fn type_name(name: String) -> Result<String, Error> {
     if name.is_empty() { Err(is_empty()) } else { Ok(name) }
 }
 
-/// Returns the expectation of an event: `own` from the event, or `beside` from the rest of the request. Fails if both
-/// are present and differ.
+/// Combines the two expectations that a request can contain for an event: `own` in the event itself, and `beside`
+/// outside the event. Fails if both are present and differ.
 fn merged_expectation(
     own: Option<StreamExpectation>,
     beside: Option<StreamExpectation>,

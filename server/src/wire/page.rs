@@ -72,7 +72,7 @@ pub trait Listed: Type {
     const DESCRIPTION: &'static str;
 }
 
-/// Declares an item of a list, with the name and the description of a page.
+/// Declares the type of a list's items, with the schema name and the description of the list's pages.
 macro_rules! listed {
     ($item:ty as $page:literal: $description:literal) => {
         impl $crate::wire::page::Listed for $item {

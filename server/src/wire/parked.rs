@@ -59,7 +59,7 @@ pub struct ReplayParked {
     group: Option<GroupName>,
     /// The expected number of selected steps. If the number differs, the request fails with 409 `count_mismatch`.
     expected: Option<Whole>,
-    /// The id in `last` of an earlier response. Only steps after the step with this id are selected.
+    /// The id of a step: the value of `last` in an earlier response. Only steps after this step are selected.
     after: Option<String>,
     /// Whether to return only the number of selected steps, without a replay; the default is false.
     pub dry_run: Option<bool>,

@@ -223,8 +223,8 @@ fn document(folder: &Path) -> Value {
     serde_json::from_slice(&output(&mut foldwork(folder, &["openapi"])).stdout).expect("the document")
 }
 
-/// Returns the operation with a method and a path below the base of the API. Segments that are only known at run time
-/// are `*`.
+/// Returns the operation with a method and a path. The path is relative to the base of the API. A segment of the path
+/// is `*` if the segment is only known at run time.
 fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
     let segments: Vec<&str> = path.split('/').collect();
     let is_meant = |template: &str| {

@@ -138,7 +138,7 @@ fn watched() -> Program {
     program
 }
 
-/// Lines that the exposition must have after [`watched`].
+/// Lines that the metrics of the program returned by [`watched`] must contain.
 const VALUES: [&str; 6] = [
     "foldwork_store_healthy 1",
     "foldwork_tasks_open{status=\"pending\"} 1",

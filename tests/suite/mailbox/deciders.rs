@@ -132,7 +132,7 @@ impl Row {
     }
 }
 
-/// The server, and a person who is not the caller of any row.
+/// The server, and a person who is the caller in no row of the table.
 struct Cast {
     server: Server,
     workspace: String,

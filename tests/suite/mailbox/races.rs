@@ -1,6 +1,6 @@
 //! Tests two concurrent actions on one task, on one server and on two servers: exactly one action succeeds, and the log
-//! contains the event of this action. No approval overwrites a change by a person. If the server refuses decisions on
-//! own deliveries, no user approves their own output.
+//! contains the event of this action. No approval overwrites a change by a person. If the server does not allow users
+//! to decide on their own output, no user approves their own output.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ struct Pair {
 /// The rule for decisions of a key on output that the same key has delivered.
 #[derive(Clone, Copy)]
 enum OwnDeliveries {
-    /// A key may decide on its own output. In races with this rule, one key creates the tasks, delivers the output and
-    /// approves the output.
+    /// A key may decide on output that the key has delivered. In races under this rule, the same key creates the tasks,
+    /// delivers the output and approves the output.
     Decided,
     Refused,
 }

@@ -44,9 +44,9 @@ pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> R
     Ok(())
 }
 
-/// Checks that a failed preview has a cause: at least one of the pipelines that end with one of the stages fails. The
-/// whole pipeline can succeed although its preview fails, because a preview can read rows that the whole pipeline
-/// does not need.
+/// Checks that a failed preview has a cause: the whole pipeline, or the part up to one of its stages, fails without a
+/// preview as well. The whole pipeline can succeed although its preview fails, because a preview can read rows that the
+/// whole pipeline does not need.
 async fn explain(workspace: &Handles, stages: &[Value], failure: &str) -> Result<(), TestCaseError> {
     for end in (1..=stages.len()).rev() {
         if workspace.reader.query(Query::new(stages[..end].to_vec().into())).await.is_err() {

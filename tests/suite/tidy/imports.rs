@@ -73,7 +73,7 @@ impl Reader {
         scope
     }
 
-    /// Returns a path below this module.
+    /// Returns the path from the root of the crate to `names` inside this module.
     fn crate_path(&self, names: impl Iterator<Item = String>) -> Names {
         std::iter::once("crate".to_owned()).chain(self.module.iter().cloned()).chain(names).collect()
     }

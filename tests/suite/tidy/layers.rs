@@ -10,7 +10,7 @@ use super::imports::{Imports, imports};
 use super::sources;
 use super::tables::{ENGINE, Layer, PLUGINS, SERVER};
 
-/// The crates: the folder of the sources, and the layers.
+/// The crates, each with the folder of its sources and its layers.
 const CRATES: [(&str, &[Layer]); 3] = [("engine/src", ENGINE), ("plugins/src", PLUGINS), ("server/src", SERVER)];
 /// The crate that contains the pure layers.
 const PURE_CRATE: &str = "engine/src";

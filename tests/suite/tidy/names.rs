@@ -89,7 +89,7 @@ struct Inventory {
     /// The paths of all files, relative to the repository.
     files: BTreeSet<String>,
     folders: BTreeSet<String>,
-    /// The words of all sources, without the comments of Rust.
+    /// The words of all source files. The comment lines of Rust files do not count.
     words: HashSet<String>,
     /// The sections of `config.toml`, and its keys with their sections.
     settings: HashSet<String>,

@@ -39,7 +39,7 @@ impl Found {
         Ok(())
     }
 
-    /// Records the names in the tokens of a macro, and the struct expressions: a name in front of braces.
+    /// Records the names in the tokens of a macro. A name directly before braces also counts as a struct expression.
     fn read_tokens(&mut self, tokens: TokenStream) {
         let mut name = None;
         for token in tokens {

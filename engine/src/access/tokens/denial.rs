@@ -59,7 +59,8 @@ impl Denials {
         tracing::warn!(?issuer, ?key_id, reason = denied.reason, omitted, "denied a token");
     }
 
-    /// Returns the number of messages that were omitted since the last message, or `None` if this message is omitted.
+    /// Decides whether to write a message. If so, returns the number of messages that were omitted since the last
+    /// written message. Returns `None` if the message must be omitted.
     fn admit(&self, now: i64) -> Option<u64> {
         let mut period = self.period.lock();
         // The clock may have been set back.

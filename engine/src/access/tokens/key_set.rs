@@ -154,7 +154,7 @@ impl VerificationKey {
     }
 }
 
-/// Returns the keys of a set that verify signatures. Skips keys of unknown kinds.
+/// Reads a key set, and returns the keys that can verify signatures. Skips keys of unknown kinds.
 fn read(text: &[u8]) -> Result<Vec<VerificationKey>, String> {
     #[derive(Deserialize)]
     struct KeySetDocument {

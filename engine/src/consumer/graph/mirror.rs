@@ -24,7 +24,8 @@ use crate::store::workspace::graph_changes::{ChangedKeys, EdgeKey};
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of keys that one query reads.
 const KEYS: usize = 512;
-/// The maximum number of missing writes that are applied. If more writes are missing, the whole graph is read.
+/// The maximum number of missed writes of the leader whose changed keys are read and applied. If this server has missed
+/// more writes, the whole graph is read.
 const WRITES: u64 = 256;
 
 /// The mirror of the graph that another server writes. Stores the checkpoint up to which this server has applied the

@@ -159,8 +159,8 @@ async fn build(state: &Arc<State>, appender: &Appender, slot: &WorkerSlot, claim
     Err(Error::Unavailable(store::Error::Conflict))
 }
 
-/// Returns the digests of the versions that the workspace has adopted. All events of a rebuild are processed by the
-/// same versions.
+/// Returns the digests of the plugin versions that the workspace has adopted. A rebuild fails if these digests change,
+/// because all events of a rebuild must be processed by the same versions.
 fn digests(state: &State) -> Vec<Option<Arc<str>>> {
     state.plugins.indexes().map(|plugin| state.plugins.about(plugin).digest.clone()).collect()
 }

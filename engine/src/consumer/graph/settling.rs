@@ -19,14 +19,15 @@ use crate::state::types::Definitions;
 /// The number of aggregates whose edges are compared in one commit.
 const PAGE: usize = 512;
 
-/// The definitions and plugins that the open edges match.
+/// The state of the type definitions and plugins with which the open edges are compared.
 #[derive(Debug, Clone)]
 pub struct Basis {
     /// A digest of the definitions and plugins. If the stored checkpoint has the same digest, the stored edges need no
     /// comparison.
     pub digest: Arc<str>,
     definitions: Arc<Definitions>,
-    /// The number of redefinitions that the graph's index of addresses includes.
+    /// The number of redefinitions when the basis was determined. The graph's index of addresses includes the effects
+    /// of these redefinitions.
     pub redefinitions: u64,
 }
 
@@ -62,8 +63,8 @@ pub struct RemainingEdges {
 }
 
 impl RemainingEdges {
-    /// Finds the edges to compare in a restored graph. The addresses of the graph must be indexed after `basis` is
-    /// determined. `stored` is the digest of the stored checkpoint.
+    /// Finds the edges to compare in a restored graph. The caller must determine `basis` before the addresses of the
+    /// graph are indexed. `stored` is the digest in the stored checkpoint.
     pub fn new(state: &Arc<State>, basis: Basis, stored: Option<&Arc<str>>) -> RemainingEdges {
         // The definitions may have changed while the graph was restored.
         let is_stale = stored != Some(&basis.digest) || Basis::current(state).digest != basis.digest;
@@ -78,7 +79,7 @@ impl RemainingEdges {
         (self.basis, self.remaining, self.is_stale) = (basis, BTreeSet::new(), false);
     }
 
-    /// Finds the edges that no longer match because types were redefined.
+    /// If types have been redefined, finds the edges that may no longer match the new definitions.
     pub fn refresh(&mut self) {
         let types = &self.state.types;
         let is_current = types.redefined.position() == self.basis.redefinitions;
@@ -115,8 +116,8 @@ impl RemainingEdges {
         std::mem::take(&mut self.is_stale).then(|| self.basis.digest.clone())
     }
 
-    /// Publishes the number of redefinitions that the edges include. Called when all edges match the basis and are
-    /// stored.
+    /// Publishes the number of type redefinitions that the stored edges reflect. Must only be called when all edges
+    /// match the basis and are stored.
     pub fn report(&self) {
         self.state.settled.redefinitions.advance(self.basis.redefinitions);
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// The number of aggregates for which a plugin must fail, without a success in between, to open its circuit.
+/// A plugin's circuit opens when the plugin has failed for this number of aggregates without a success in between.
 pub const FAILURES: usize = 5;
 
 /// The event and the aggregate of a plugin call.
@@ -59,8 +59,8 @@ impl Circuit {
         self.retried.len() >= FAILURES
     }
 
-    /// Returns the number of further aggregates for which the plugin must fail before the circuit opens, or before the
-    /// plugin is paused if its failures are retried later.
+    /// Returns the number of further aggregates for which the plugin must fail before the circuit opens. If
+    /// `retries_later` is set, failures are retried later, and the result is the number before the plugin is paused.
     pub fn failures_left(&self, retries_later: bool) -> usize {
         let failed = if retries_later { self.retried.len() } else { self.failing.len() };
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(failed).max(1) }
@@ -76,7 +76,7 @@ impl Circuit {
         self.retried.clear();
     }
 
-    /// Records a failure that is retried later.
+    /// Records the failure of a step that is retried later.
     pub fn postponed(&mut self, step: CallSubject<'_>) {
         add(&mut self.retried, step.aggregate_id);
     }

@@ -199,10 +199,10 @@ impl Dispatcher {
         Dispatcher { appender, lead }
     }
 
-    /// Appends the events that a plugin derived from one event. Skips existing events. If an event is rejected, appends
-    /// none of the events and returns the reason.
+    /// Appends the events that a plugin derived from one event. Skips events that are already in the log. If an event
+    /// is rejected, appends none of the events and returns the reason.
     ///
-    /// Exception: if an aggregate of the events is deleted, appends the events one by one and drops the events of the
+    /// Exception: if an event belongs to a deleted aggregate, appends the events one by one and drops the events of the
     /// deleted aggregate, because a plugin must not restore a deleted aggregate.
     pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         // The first of several events may delete the aggregate of the other events.

@@ -1,9 +1,9 @@
 //! Late calls: calls plugins for parked steps. A step gets a late call when a request replays the step, or when the
 //! retry of the step is due.
 //!
-//! A late call gets its event and the aggregate right after the event, like the first call. Facts of a late call never
-//! replace facts of a later event of the aggregate. The events and tasks that a late call requests are appended when
-//! the call succeeds.
+//! Like the first call, a late call gets the event and the state that the aggregate had right after the event. Facts of
+//! a late call never replace facts of a later event of the aggregate. The events and tasks that a late call requests
+//! are appended when the call succeeds.
 
 use std::sync::Arc;
 
@@ -140,8 +140,9 @@ impl StreamData {
     }
 }
 
-/// Finds the newest step of the plugin that is done for a later event of the stream, and returns the version of that
-/// event. A step is done if the plugin was called and the step is not parked. Searches the stream from its end.
+/// Returns the version of the newest event of the stream for which the plugin's step is done. Returns `None` if no step
+/// is done for an event after `event`. A step is done if the plugin was called and the step is not parked. Searches the
+/// stream from its end.
 async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<Option<u64>> {
     let state = &worker.state;
     let about = state.plugins.about(plugin);

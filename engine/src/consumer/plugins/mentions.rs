@@ -17,8 +17,8 @@ const MIN_LABEL_BYTES: usize = 4;
 /// The maximum length of a label that is searched for, in words.
 const MAX_LABEL_WORDS: usize = 12;
 
-/// An index of aggregates by project and by the words of their labels, at the position of the log's follower. Built on
-/// first use.
+/// An index of aggregates by project and by the words of their labels. The index contains the aggregates at the
+/// position that the follower of the log has reached. The index is built on first use.
 #[derive(Default)]
 pub struct Mentions {
     index: Option<MentionIndex>,

@@ -155,7 +155,7 @@ impl ParkingBuffer {
         self.released.push(step);
     }
 
-    /// Removes the retry of a step that is no longer stored.
+    /// Removes the scheduled retry of a step. Called if the step is no longer stored or will be removed.
     pub fn forget(&mut self, step: &StepId) {
         if let Some(plugin) = self.state.plugins.find(&step.plugin) {
             self.retries.remove(plugin, step);

@@ -37,8 +37,8 @@ pub struct PendingCalls<I> {
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// The results of the calls of one plugin. The steps of failed calls are parked, including steps that are retried
-/// later, unless the plugin's `on_error` ignores failures.
+/// The results of the calls of one plugin. The step of a failed call is parked, even if the step is retried later. If
+/// the plugin's `on_error` ignores failures, the step is not parked.
 pub struct CallResults<I, T> {
     pub plugin: PluginIndex,
     /// The values that the successful calls returned.

@@ -36,11 +36,13 @@ const PAGE: usize = 512;
 /// The counts of calls and changes during a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayTally {
-    /// The number of events for which the plugin was called. In a tally of [`count`], this is the number of events for
-    /// which a replay would call the plugin. For the hook `work`, tasks are counted instead of events.
+    /// The number of events for which the plugin was called. For the hook `work`, this is the number of tasks. The
+    /// function [`count`] calls no plugin. Its tally contains the number of events or tasks for which a replay would
+    /// call the plugin.
     pub events: u64,
-    /// The number of calls that failed or returned something that the log rejects. The step of each of these calls is
-    /// parked, unless the call itself failed and the plugin's `on_error` ignores failures.
+    /// The number of calls that failed, or that returned something that the log rejected. The step of such a call is
+    /// parked, with one exception: if the call itself failed and the plugin's `on_error` ignores failures, the step is
+    /// not parked.
     pub failed: u64,
     /// The number of aggregates for which the plugin's facts changed.
     pub changed: u64,
@@ -71,9 +73,9 @@ impl ReplayTally {
     }
 }
 
-/// Runs one of a plugin's hooks again for the events after a position. New facts replace the earlier facts. Tasks are
-/// assigned only for events for which the plugin has not assigned tasks yet. Work is done again only for tasks without
-/// an answer.
+/// Runs one of a plugin's hooks again for the events after a position. `enrich`: new facts replace the earlier facts.
+/// `route`: tasks are assigned only for events for which the plugin has not assigned tasks yet. `work`: work is done
+/// again only for tasks without an answer.
 pub async fn replay_plugin(
     worker: &mut Worker,
     plugin: PluginIndex,
@@ -296,8 +298,8 @@ impl PluginReplay<'_> {
         self.worker.commit(self.worker.position()).await
     }
 
-    /// Applies the facts page by page. A step is released in the same commit that writes its facts, so a crash between
-    /// two pages loses neither facts nor steps.
+    /// Applies the facts page by page. The commit that writes the facts of a parked step also removes the step from the
+    /// parked steps, so a crash between two pages loses neither facts nor steps.
     async fn apply(self) -> Result<ReplayTally> {
         let PluginReplay { worker, plugin, mut tally, last, .. } = self;
         let mut remaining = last.into_values().peekable();

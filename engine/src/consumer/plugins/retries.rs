@@ -76,7 +76,7 @@ impl Retries {
         self.waiting[plugin].remove(step);
     }
 
-    /// Returns the number of further steps of a plugin that may wait for a retry.
+    /// Returns how many more steps of a plugin can wait for a retry.
     pub fn free_capacity(&self, plugin: PluginIndex) -> usize {
         MAX_WAITING.saturating_sub(self.waiting[plugin].len())
     }

@@ -229,8 +229,8 @@ pub fn delivery(input: &PreparedWork, plugin: &Arc<str>, product: Product, is_re
     answered(context, plugin, ANSWERS[0], answer)
 }
 
-/// The texts from which the ids of a scripted agent's deliveries are computed: `work` for the answer of the hook, and
-/// `given_up` for a failure.
+/// The kinds of a scripted agent's deliveries: `work` for an answer of the hook, and `given_up` for a failure. The id
+/// of a delivery depends on the kind.
 pub const ANSWERS: [&str; 2] = ["work", "given_up"];
 
 /// Returns the delivery that ends a task with the failure of its scripted agent.

@@ -9,7 +9,8 @@ use crate::store::Database;
 
 /// The pause after changes. Several changes of one aggregate during the pause cause only one update.
 const PAUSE: Duration = Duration::from_millis(200);
-/// The longest wait after failures. Each failure doubles the wait, starting from the pause.
+/// The longest wait after failures. The wait after the first failure is twice [`PAUSE`]. Each further failure in a row
+/// doubles the wait.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Updates the vectors until the consumer is stopped.

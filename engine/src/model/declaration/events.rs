@@ -1,5 +1,6 @@
-//! The declared events of a type, with the fields of their payloads. The declarations inform readers of the schema. A
-//! type that rejects unknown fields accepts the declared fields in the payloads of these events.
+//! The declared events of a type, with the fields of their payloads. The declarations describe the payloads to readers
+//! of the schema. If the type rejects unknown fields, the payload of a declared event may still contain the fields that
+//! are declared for this event.
 
 use std::sync::Arc;
 

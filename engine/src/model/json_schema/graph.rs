@@ -29,7 +29,8 @@ const MAX_EXPANDED: u64 = 1_000;
 /// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each such subschema evaluates
 /// its sibling keywords again.
 const MAX_UNEVALUATED: usize = 4;
-/// The number of times that the sibling keywords of `unevaluatedProperties` and `unevaluatedItems` are evaluated.
+/// The number of evaluations that are counted for each subschema beside `unevaluatedProperties` or `unevaluatedItems`.
+/// These two keywords evaluate their sibling keywords again.
 const UNEVALUATED_REPEATS: u64 = 8;
 
 /// Keywords with a single subschema, which applies to the same value as the schema itself.
@@ -53,8 +54,8 @@ pub(super) struct Graph {
 pub(super) struct SchemaNode {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// One entry for each pattern: the number of matching steps per byte of a member's name, and the index of the
-    /// pattern's subschema.
+    /// One entry for each pattern: the number of steps that matching takes for each byte of a member's name, and the
+    /// index of the pattern's subschema.
     pub pattern_properties: Vec<(u64, usize)>,
     /// Indexes of the subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,

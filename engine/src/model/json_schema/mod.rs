@@ -21,7 +21,8 @@ const MAX_BYTES: usize = 64 << 10;
 /// The maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;
 /// The maximum number of evaluations of a check that reports each violation. A check with more evaluations reports only
-/// the overall result, because the validator creates the errors of all violations before returning the first error.
+/// whether the value is valid. The reason is that the validator creates the errors of all violations before it returns
+/// the first error.
 const MAX_LISTED: u64 = 20_000;
 /// The maximum length of a value in an error message, in characters.
 const MAX_SHOWN: usize = 100;

@@ -9,11 +9,11 @@ use super::search::{PatternMatch, SIZE_BYTES, SearchFailure, Tick};
 /// The possible limits on the backtracking steps of one search, in descending order. A search uses the largest limit
 /// that the pattern and the length of the text allow.
 const STEP_LIMITS: [usize; 4] = [200_000, 16_384, 1_024, 64];
-/// The maximum number of bytes that all steps of one search may read. The limit on the steps of a search assumes that
-/// each step reads the whole text.
+/// The maximum number of bytes that all steps of one search may read. The step limit of a search is chosen so that the
+/// search stays within this maximum even if each step reads the whole text.
 const MAX_BYTES_READ: usize = 1 << 27;
-/// The maximum length of a text that is searched in one call, in bytes. In a longer text, the search starts separately
-/// at each position, with a tick for each start.
+/// The maximum length of a text that is searched in one call, in bytes. In a longer text, a separate search starts at
+/// each position, and the caller is charged after each of these searches.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
 /// The maximum number of states of a small pattern. For a small pattern, the cost of a step depends only on the bytes
 /// that the step reads. With more states, the cost also grows with the square of the number of states.

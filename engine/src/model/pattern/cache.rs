@@ -43,7 +43,7 @@ impl Patterns {
         self.cache.get_or_insert_with(&key, || CompiledPattern::new(pattern, options, syntax).map(Arc::new))
     }
 
-    /// Returns the compiled pattern (without options) from the cache, or `None` if it is not cached.
+    /// Returns the compiled form of a pattern without options, or `None` if the cache does not contain the pattern.
     pub fn cached(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<CompiledPattern>> {
         self.cache.get(&(syntax, pattern.clone(), Arc::from("")))
     }

@@ -16,8 +16,8 @@ use super::search::{PatternMatch, SIZE_BYTES, SearchFailure, Tick};
 const STATE_CACHE_BYTES: usize = 128 << 10;
 /// The approximate size of one state of a compiled pattern, in bytes.
 const STATE_BYTES: usize = 32;
-/// The maximum work of a search that is not interrupted: the number of the pattern's states times the number of the text's
-/// bytes. A search with this much work takes about 40 ms if every byte visits every state.
+/// The maximum work of a search that runs without interruption. The work is the number of the pattern's states times
+/// the number of the text's bytes. A search with this much work takes about 40 ms if every byte visits every state.
 const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
 /// The number of bytes of text between two ticks.
 const BYTES_PER_TICK: usize = 64;

@@ -48,10 +48,10 @@ impl TaskSender {
         self.lineage.first()
     }
 
-    /// Returns the credentials from which the sender's key was derived, and the user. Neither these credentials nor the
-    /// user may make the final decision on the sender's deliveries, unless [`TaskSender::decides_on_own`] allows it.
-    /// Returns an empty list for a key that is bound to agents. Such a key cannot decide, so its creator may decide on
-    /// its deliveries.
+    /// Returns the credentials from which the sender's key was derived, followed by the sender's user as `user:ID`.
+    /// These credentials and this user may not make the final decision on the sender's deliveries, unless the settings
+    /// allow decisions on own deliveries ([`TaskSender::decides_on_own`]). Returns an empty list for a key that is
+    /// bound to agents. Such a key cannot decide, so the creator of the key may decide on the deliveries.
     pub fn above(&self) -> &[Arc<str>] {
         if self.agents.is_some() { &[] } else { self.lineage.get(1..).unwrap_or_default() }
     }
@@ -61,16 +61,17 @@ impl TaskSender {
         self.lineage.last()
     }
 
-    /// Returns whether the sender may replace the output of an author, and may claim an unassigned task with output of
-    /// this author. A key that is bound to agents may do so only if the author is one of these agents.
+    /// Returns whether the sender may replace the output of an author. If so, the sender may also claim an unassigned
+    /// task that contains output of this author. A key that is bound to agents may do so only if the author is one of
+    /// these agents.
     pub fn may_replace(&self, author: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *author))
     }
 }
 
 impl Stamp {
-    /// Returns whether the output of `author` may be replaced. A plugin may replace only its own output. For a caller,
-    /// [`TaskSender::may_replace`] decides.
+    /// Returns whether the plugin or caller that acts may replace the output of `author`. A plugin may replace only its
+    /// own output. For a caller, returns the result of [`TaskSender::may_replace`].
     pub fn may_replace(&self, author: &str) -> bool {
         match &self.sender {
             Some(sender) => sender.may_replace(author),
@@ -148,13 +149,14 @@ pub struct Effect {
     pub event_type: String,
     /// The payload of the event, with the written forms of its numbers.
     pub payload: Object,
-    /// The version of the aggregate that the author of the effect has read. 0 means that there was no such aggregate.
+    /// The version in which the author of the effect has read the aggregate. 0 means that the aggregate did not exist.
     /// `None` for effects that were stored before this field existed.
     pub expected_version: Option<u64>,
 }
 
 impl Effect {
-    /// Returns the effect of a stored artifact in the form for readers, with the written forms of its numbers.
+    /// Returns the effect of a stored artifact in the form for readers. The numbers in the payload keep their written
+    /// forms.
     pub fn shown(artifact: &Object) -> Option<Arc<Object>> {
         let Value::Object(stored) = artifact.given("effect")? else { return None };
         match Effect::of(artifact).filter(|_| stored.contains(PAYLOAD_TEXT)) {

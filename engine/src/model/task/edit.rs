@@ -22,8 +22,9 @@ pub enum Edit {
     Modifications(Object),
     /// New content that replaces the parts of the last artifact.
     Content(Value),
-    /// New versions of artifacts. Each draft identifies the artifact by its id, by its name, or, if it has neither, by
-    /// its position. A single draft without id and name replaces the last artifact.
+    /// New versions of artifacts. A draft replaces the artifact with the draft's id or, if the draft has no id, with
+    /// the draft's name. A draft without id and name replaces the artifact at the same position, or the last artifact
+    /// if the draft is the only one.
     Artifacts(Vec<ArtifactDraft>),
 }
 
@@ -291,8 +292,9 @@ fn find(value: &Value, content: &Value, at: &mut (Vec<usize>, String), places: &
     }
 }
 
-/// Returns the previous and the new content of an artifact. Returns `None` if one of the two is missing, or if other
-/// parts change as well, because an effect is adapted only to changes of the content.
+/// Returns the previous and the new content of an artifact. Returns `None` if the previous or the new content is
+/// missing. Also returns `None` if another part of the artifact changes: an effect is adapted only if nothing but the
+/// content changes.
 fn changed_argument(before: &Object, parts: &[Value]) -> Option<(Value, Value)> {
     let previous = parts_of(before);
     let place = argument_place(previous)?;
@@ -365,8 +367,8 @@ fn argument_place(parts: &[Value]) -> Option<usize> {
     first_with("data").or_else(|| first_with("text"))
 }
 
-/// Returns the parts of an artifact after replacing the data in the part that contains the content. The other fields of
-/// that part, such as the media type, are kept.
+/// Returns the parts of an artifact after setting `data` in the part that contains the content. The other fields of
+/// this part, such as the media type, stay unchanged.
 fn with_data(artifact: &Object, data: &Object) -> Vec<Value> {
     let mut parts = parts_of(artifact).to_vec();
     let part = argument_place(&parts).and_then(|place| parts.get_mut(place));

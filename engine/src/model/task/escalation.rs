@@ -11,9 +11,9 @@ use crate::model::violation::{Violation, Violations};
 pub const MAX_STEPS: usize = 20;
 /// The maximum time between the due date and a step, in seconds: ten years.
 const MAX_AFTER_S: i64 = 10 * 366 * 86_400;
-/// The keys allowed in a step.
+/// The keys allowed in an escalation step.
 const KEYS: [&str; 3] = ["after", "to", "priority"];
-/// The keys allowed in an assignee.
+/// The keys allowed in the assignee of an escalation step.
 const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "user_id"];
 
 /// A step of an escalation.
@@ -91,8 +91,8 @@ fn after_ms(value: &Value) -> Option<i64> {
     (1..=MAX_AFTER_S).contains(&seconds).then(|| seconds * 1_000)
 }
 
-/// Converts a duration such as `90s`, `30m`, `2h` or `1d`, or an ISO 8601 duration in days, hours, minutes and seconds,
-/// to seconds.
+/// Converts a duration to seconds. Accepts durations such as `90s`, `30m`, `2h` and `1d`, and ISO 8601 durations of
+/// days, hours, minutes and seconds. Returns `None` for any other text.
 fn seconds(text: &str) -> Option<i64> {
     let upper = text.trim().to_ascii_uppercase();
     let parts = match upper.strip_prefix('P') {

@@ -46,7 +46,7 @@ pub mod field {
     pub const CLAIMED_WITH: &str = "claimed_with";
     /// The duration of the lease, in seconds.
     pub const LEASE_SECONDS: &str = "lease_seconds";
-    /// The original end of the lease.
+    /// The end of the lease as set by the claim, before any renewal.
     pub const LEASE_UNTIL: &str = "lease_until";
     /// The status that the task returns to when a lease or a deferral ends.
     pub const TAKEN_FROM: &str = "taken_from";
@@ -240,7 +240,7 @@ impl<'a> Task<'a> {
         self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
     }
 
-    /// Returns the version that the subject had when the agent that holds the task claimed the task.
+    /// Returns the version of the subject at the time of the current claim. Returns `None` if no agent holds the task.
     pub fn subject_version(&self) -> Option<u64> {
         self.lease()?;
         u64::try_from(self.get(field::SOURCE_VERSION)?.as_int()?).ok()

@@ -26,8 +26,8 @@ enum Cell {
     Replayed,
     /// The task returns to the status that it had before the claim or the deferral.
     Back,
-    /// The task returns to its earlier status for another attempt, or changes to `failed` after the last attempt. An
-    /// attempt that does not count is never the last attempt.
+    /// The task returns to its earlier status for another attempt. After the last attempt, the task changes to
+    /// `failed`, unless the attempt does not count.
     Again,
     /// The task changes to `pending` if it is reassigned. Otherwise the status does not change.
     Given,

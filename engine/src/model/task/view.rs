@@ -301,8 +301,9 @@ pub struct StaleEffect {
     /// The version that the author has read.
     pub expected_version: u64,
     pub current_version: u64,
-    /// The fields that differ, each with `was` and `now`. `None` if the aggregates of the effects have too many events
-    /// to compare, or if this difference and the differences of the preceding effects together exceed the size limit.
+    /// The fields that differ between the version that the author has read and the current version. Each field has its
+    /// earlier value `was` and its current value `now`. `None` if the aggregates of the effects have too many events to
+    /// compare, or if this difference and the differences of the preceding effects together exceed the size limit.
     pub difference: Option<Object>,
 }
 

@@ -10,8 +10,9 @@ use crate::model::json::MAX_STORED_DEPTH;
 /// every shorter number.
 const MIN_LENGTH: usize = 16;
 
-/// Returns whether JSON text may contain a number whose written form must be kept. Outside numbers, reads only one byte
-/// in sixteen, because the function is called for every text, and few texts contain such a number.
+/// Returns whether JSON text may contain a number whose written form must be kept. Reads only one byte in sixteen, and
+/// further bytes only around a digit or a point. The function must be fast because it is called for every text, and few
+/// texts contain such a number.
 pub fn is_likely_in(text: &[u8]) -> bool {
     let is_part = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
     let mut at = MIN_LENGTH - 1;
@@ -30,8 +31,8 @@ pub fn numbers_of(text: &str) -> Numbers {
     numbers_of_fields(text, |_| true)
 }
 
-/// Returns the written forms that must be kept for an object with only some fields of the text: the fields whose names
-/// satisfy `is_read`.
+/// Returns the written forms that must be kept for an object that contains only some fields of the text. These are the
+/// fields whose names satisfy `is_read`.
 pub fn numbers_of_fields(text: &str, is_read: impl Fn(&str) -> bool) -> Numbers {
     let mut scan = JsonScan { text, at: 0 };
     scan.skip(|byte| byte.is_ascii_whitespace());
@@ -67,7 +68,7 @@ impl<'t> JsonScan<'t> {
         found
     }
 
-    /// Skips a value and returns the written forms that must be kept.
+    /// Skips a value. Returns the written form of each number in the value whose written form must be kept.
     fn value(&mut self, levels: usize) -> Option<WrittenNumber> {
         self.skip(|byte| byte.is_ascii_whitespace());
         match self.peek()? {
@@ -86,7 +87,8 @@ impl<'t> JsonScan<'t> {
         (!numbers.is_empty()).then_some(WrittenNumber::Inside(numbers))
     }
 
-    /// Skips an object and returns its names, with their quotes, each with the written forms of the field.
+    /// Skips an object. Returns a pair for each field: the name, with its quotes, and the written forms of the numbers
+    /// in the value.
     fn fields(&mut self, levels: usize) -> Vec<(&'t str, Option<WrittenNumber>)> {
         self.at += 1;
         let mut fields = Vec::new();
@@ -142,7 +144,8 @@ impl<'t> JsonScan<'t> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Skips a number, `true`, `false` or `null`. Returns the written form of a number that must be kept.
+    /// Skips a number, `true`, `false` or `null`. Returns the written form if the value is a number for which
+    /// [`is_kept`] returns `true`.
     fn scalar(&mut self) -> Option<WrittenNumber> {
         let start = self.at;
         self.skip(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'));

@@ -2,11 +2,12 @@
 
 use hashbrown::HashTable;
 
-/// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
+/// A hash table that finds numbers by the hashes of their keys. The table does not contain the keys. A lookup may
+/// therefore return several numbers, and the caller compares the keys to find the right number.
 #[derive(Default)]
 pub struct NumberIndex {
-    /// The entries. An entry contains one half of the hash of a key, and the number for the key. The table can grow
-    /// without reading keys, because the entries contain these halves.
+    /// The entries. An entry contains the number for a key, and one half of the key's hash. The table computes the
+    /// place of an entry from this half, and therefore grows without reading keys.
     entries: HashTable<(u32, u32)>,
 }
 

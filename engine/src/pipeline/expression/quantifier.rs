@@ -1,4 +1,4 @@
-//! Quantifiers over tests that can fail. The first error ends the evaluation.
+//! Quantifiers over tests that can return an error. The first error ends the evaluation.
 
 use crate::pipeline::value::error::Result;
 

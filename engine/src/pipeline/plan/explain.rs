@@ -1,5 +1,5 @@
-//! The explanation of a run: the source, the pushed parts and the operators, with the number of rows and the time of
-//! each operator.
+//! The explanation of a run: the source, the work that is pushed to the source, and the operators, with the number of
+//! rows and the time of each operator.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::run::meter::OperatorMeter;

@@ -23,7 +23,7 @@ pub struct LogicalPlan {
     pub nodes: Vec<PlanNode>,
 }
 
-/// A source of rows, with the work that is pushed to the source.
+/// A source of rows, with the operations that the source does instead of the later steps, such as filters.
 #[derive(Debug, Clone)]
 pub enum PlanSource {
     Documents(Documents),

@@ -34,11 +34,11 @@ pub struct StagePreview {
 /// A pipeline or a part of a pipeline, prepared to show the rows after each of its stages.
 pub struct Preview {
     /// The leading stages, which only select rows of the source. Each entry contains the index of the stage and a
-    /// program, which consists of a scan without steps. A source with columns counts the rows of such a program without
-    /// building the rows.
+    /// program that returns the rows after the stage. The program is a scan without steps. A source with columns can
+    /// therefore count these rows without building them.
     pub levels: Vec<(usize, Program)>,
-    /// The index of the stage that provides the source rows of `main`. `None` if there are levels, or if the source
-    /// rows are events.
+    /// The index of the stage that provides the source rows of `main`. `None` if `levels` is not empty, or if the
+    /// source rows are events.
     pub source: Option<usize>,
     /// The program of the remaining stages.
     pub main: Program,
@@ -65,7 +65,7 @@ pub enum RowCountBound {
     Own,
 }
 
-/// A tap after one step. Returns the rows of the step, counts these rows and keeps the first rows.
+/// A tap after one step: passes the rows of the step on, counts these rows, and keeps the first rows for the preview.
 struct Tap<'a> {
     number: usize,
     index: usize,
@@ -141,7 +141,7 @@ impl Preview {
         Ok((rows, stages))
     }
 
-    /// Opens the main program with a tap after its source and after each step. Returns the final rows.
+    /// Opens the main program and returns its final rows. Adds a [`Tap`] after the source and after each step.
     fn open<'a>(&'a self, shared: &Rc<PreviewRun<'a>>, known: Option<u64>, taps: &mut Taps<'a>) -> Result<Rows<'a>> {
         let run = shared.run;
         let mut tap = |index: usize, rows: Rows<'a>, counted: RowCountBound, count: Option<u64>| -> Rows<'a> {
@@ -197,8 +197,8 @@ impl Preview {
         Ok(rows)
     }
 
-    /// Returns the index of the stage that contains a step, and how the number of rows after the step follows from the
-    /// number of rows before the step.
+    /// Returns the index of the stage that contains a step, and the relation between the numbers of rows before and
+    /// after the step.
     fn step(&self, number: usize) -> (usize, RowCountBound) {
         let index = self.main.steps.get(number).map_or(0, |step| step.index);
         (index, self.counts.get(number).copied().unwrap_or(RowCountBound::Own))
@@ -251,8 +251,8 @@ impl Tap<'_> {
         Ok(())
     }
 
-    /// Reads rows that later steps have not read: all remaining rows if the rows must be counted, and otherwise only
-    /// the rows to show.
+    /// Reads the rows that the later steps have left unread. If the rows of this step must be counted, reads all of
+    /// these rows. Otherwise reads only until the first `shown` rows of the step are known.
     fn fill(&self, shown: usize) -> Result<()> {
         let is_counted = matches!(self.counted, RowCountBound::Own) && self.count.get().is_none();
         while is_counted || self.seen.get() < shown as u64 {

@@ -41,7 +41,8 @@ impl<'a> RunContext<'a> {
 /// The owner of rows. The owner determines how much memory a kept row costs the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowOwner {
-    /// The source, which keeps the values of the rows' fields regardless of the pipeline.
+    /// The source of the rows. The values of the fields belong to the source, so the query is not charged for these
+    /// values.
     Source,
     Pipeline,
 }
@@ -89,8 +90,8 @@ impl KeptRow {
     }
 }
 
-/// A stream of kept rows. Reading a row cancels the charge for the row, and an operator that keeps the row charges the
-/// query again. Dropping the stream cancels the charges for the unread rows.
+/// A stream of rows that an operator has kept. Reading a row cancels the charge for the row. If the reader also keeps
+/// the row, the reader charges the query again. Dropping the stream cancels the charges for the unread rows.
 pub struct KeptRows<'a> {
     rows: std::vec::IntoIter<KeptRow>,
     query: &'a Context<'a>,

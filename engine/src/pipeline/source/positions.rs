@@ -3,8 +3,8 @@
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, FilterNode, Test};
 
-/// A range of log positions, including the first and the last. Events outside the range do not match a filter. Events
-/// inside the range may match.
+/// The range of log positions, including the first and the last, in which events may match a filter. Events outside the
+/// range do not match the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     pub first: u64,

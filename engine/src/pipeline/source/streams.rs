@@ -12,8 +12,8 @@ pub struct StreamFilter {
     pub aggregate_ids: Option<Vec<Arc<str>>>,
     pub aggregate_types: Option<Vec<Arc<str>>>,
     pub project_ids: Option<Vec<Arc<str>>>,
-    /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the lists of ids,
-    /// types and projects cannot express.
+    /// A filter for conditions that the lists of ids, types and projects cannot express. The filter reads rows with the
+    /// fields `aggregate_id`, `aggregate_type` and `project_id`.
     pub filter: Option<Arc<Filter>>,
 }
 
@@ -65,8 +65,8 @@ impl StreamFilter {
     }
 }
 
-/// Returns whether a conjunct reads only fields that all events of a stream share. Returns `false` for expressions and
-/// schemas.
+/// Returns whether a conjunct reads only fields that are the same for all events of a stream. Returns `false` for
+/// expressions and schemas.
 pub fn is_of_stream(conjunct: &Filter) -> bool {
     let mut of_stream = true;
     let plain = conjunct.visit_paths(&mut |path| of_stream &= STREAM_FIELDS.contains(&path));

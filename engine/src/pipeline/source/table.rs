@@ -49,7 +49,7 @@ pub trait Columns {
     /// Returns the column of a path, if the table has this column.
     fn column(&self, path: &str) -> Option<&Column>;
 
-    /// Removes from a mask the rows of a segment that the scan does not select.
+    /// Removes rows from the mask of a segment: the rows that the scan does not select.
     fn restrict(&self, segment: usize, mask: &mut Mask) -> Result<()>;
 
     /// Returns the `_id` of a row.

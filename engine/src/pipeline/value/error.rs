@@ -18,8 +18,8 @@ pub struct Error {
     pub(in crate::pipeline) path: Vec<Arc<str>>,
     /// A suggestion of the correct spelling or notation. The hint is not part of the message.
     pub hint: Option<String>,
-    /// Whether the query failed because the concurrent queries of its caller or of its workspace had used up their
-    /// shared memory.
+    /// Whether the query failed because of the limit on shared memory. The concurrent queries of a caller share memory,
+    /// and so do the concurrent queries of a workspace.
     pub is_of_shared_memory: bool,
 }
 

@@ -29,7 +29,8 @@ pub struct KnownTypes<'a> {
 /// aggregate type.
 #[derive(Clone, Copy)]
 pub struct ObservedFields<'a> {
-    /// The function that returns whether an event of the type may have had the field.
+    /// The function that returns whether an earlier event of the type had the field. Also returns `true` if this is not
+    /// known.
     pub has_field: &'a dyn Fn(&str, &str) -> bool,
     /// The function that returns the fields of the type's earlier events.
     pub fields: &'a dyn Fn(&str) -> Vec<String>,
@@ -73,8 +74,8 @@ enum PathDeclaration<'d> {
     Values(&'d Field),
     /// The values are inside a field whose objects or items are not described.
     Undescribed,
-    /// The definition declares no values at the path. Contains the fields of the object that lacks a name of the path.
-    /// Contains `None` if the path continues after a value that has no fields.
+    /// The definition declares no values at the path. Contains the declared fields of the object in which the next name
+    /// of the path is not declared. Contains `None` if the path continues after a value that has no fields.
     Nothing(Option<&'d Fields>),
 }
 
@@ -149,8 +150,9 @@ impl<'a> KnownTypes<'a> {
         self.among(types).any(has)
     }
 
-    /// Returns whether aggregates of these types may have a value at the path: a declared value, a value in a field
-    /// that is not described, or a value in an undeclared field of earlier events.
+    /// Returns whether aggregates of these types may have a value at the path. Returns `true` if one of the types
+    /// declares a value at the path, if the path leads into a declared field whose content is not described, or if
+    /// earlier events have set the undeclared field that the path begins with.
     pub fn may_have(&self, types: &TypeNames, path: &str) -> bool {
         let name = first_of(path);
         self.among(types).any(|definition| match definition.field(name) {

@@ -55,8 +55,8 @@ struct KeySlot<'r> {
     key: usize,
     /// The remaining names of the key's path.
     names: &'r [Arc<str>],
-    /// The value to which the path leads from the item that the first remaining name selects by its index. `None` if
-    /// this name is not the index of an item, or if the key is not read from the items of an array.
+    /// The value that the path leads to if its first remaining name is read as the index of an item. `None` if this
+    /// name is not the index of an item, or if the key is not read from the items of an array.
     indexed: Option<PathValue<'r>>,
 }
 
@@ -67,8 +67,8 @@ struct PathValue<'r> {
     value: Option<&'r Value>,
     /// The names of the path after the value.
     names: &'r [Arc<str>],
-    /// Whether the value is an array that the path has reached by its index in another array. If the path ends at such
-    /// an array, the array counts as one value.
+    /// Whether the value is an array that is an item of another array, and the path names the index of this item. If
+    /// the path ends at such an array, the array counts as one value.
     is_item: bool,
 }
 

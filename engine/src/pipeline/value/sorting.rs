@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use super::context::Context;
 use super::error::Result;
 
-/// Sorts the items stably. `weigh` counts the work for an item and returns the approximate number of values that a
-/// comparison of the item visits, or 0 if a comparison takes negligible time.
+/// Sorts the items stably. `weigh` returns the approximate number of values that a comparison of an item visits, or 0
+/// if the comparison takes negligible time. `weigh` also counts its own work for the query.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,

@@ -45,7 +45,7 @@ impl Sum {
         self.add_number(value);
     }
 
-    /// Adds a number like [`Sum::add`]. Returns `false` if the value is not a number.
+    /// Adds a number, as [`Sum::add`] does. Returns `false` if the value is not a number.
     pub fn add_number(&mut self, value: Option<&Value>) -> bool {
         let number = value.and_then(NumericValue::of);
         number.into_iter().for_each(|number| self.take(number));
@@ -106,8 +106,8 @@ impl Sum {
     }
 
     /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if no decimal can represent
-    /// the sum. Converts the sum of the doubles to a decimal first: of all decimals whose nearest double is the sum of
-    /// the doubles, chooses the decimal with the fewest digits.
+    /// the sum. First converts the sum of the doubles to a decimal. Many decimals have this sum as their nearest
+    /// double: the conversion chooses the decimal with the fewest digits.
     fn as_decimal(&self) -> Option<Decimal> {
         let decimals = self.decimal.filter(|_| !self.is_beyond)?;
         let whole = Decimal::try_from_i128_with_scale(self.whole, 0).ok()?;

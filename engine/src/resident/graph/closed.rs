@@ -1,7 +1,8 @@
 //! The recently closed edges. A read of the past reads older closed edges from the store.
 //!
 //! An edge is removed from the open edges before its closed version is stored. The closed version is therefore kept in
-//! memory until the version is stored and every read that began before that time has ended.
+//! memory until the closed version is stored, and until every read that began before the closed version was stored has
+//! ended.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use crate::model::graph::Edge;
 #[derive(Default)]
 pub struct ClosedEdges {
     edges: VecDeque<ClosedEdge>,
-    /// The number of edges at the front that are stored.
+    /// The number of stored edges at the front of `edges`.
     stored: usize,
     /// The highest position at which a stored or removed edge was closed.
     stored_position: u64,
-    /// The number of edges that were removed from the front.
+    /// The number of edges that were removed from the front of `edges`.
     removed: u64,
     /// For each edge number, the number of unfinished reads that need the edges from this number on. The edges are
     /// numbered from 0 in the order in which they were added.
@@ -37,7 +38,7 @@ pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
     /// The first edge that the read needs, as numbered in `ClosedEdges::reads`.
     first: u64,
-    /// The highest closing position among the edges that may be only in the store.
+    /// The highest position at which an edge was closed, among the edges that may be only in the store.
     pub stored_position: u64,
 }
 
@@ -80,7 +81,7 @@ impl ClosedEdges {
         self.remove_stored();
     }
 
-    /// Marks the closed versions among `edges` as stored.
+    /// Marks each closed edge in `edges` as stored.
     pub fn set_stored(&mut self, edges: &[Arc<Edge>]) {
         let stored: FxHashSet<*const Edge> = edges.iter().map(Arc::as_ptr).collect();
         for closed in self.edges.iter_mut().skip(self.stored) {

@@ -97,7 +97,8 @@ impl Graph {
         self.change(|edges| edges.take(view, enriched))
     }
 
-    /// Applies facts that a plugin found in an event that was already applied. `position` is the follower's position.
+    /// Applies facts that a plugin found in an event after the event was applied. Edges that open now get the position
+    /// `position`, which is the position of the log's follower.
     pub fn amend(
         &self,
         view: &dyn StateView,
@@ -138,8 +139,8 @@ impl Graph {
         before.facts.into_keys().collect()
     }
 
-    /// Changes the edges. Before any read sees the changes, adds the edges that were closed to `closed`, which keeps
-    /// these edges until they are stored.
+    /// Changes the edges. Adds each newly closed edge to the list `self.closed` before any read sees the change. The
+    /// list keeps these edges at least until they are stored.
     fn change(&self, change: impl FnOnce(&mut Edges) -> Changes) -> Changes {
         let mut edges = self.inner.write();
         let changes = change(&mut edges);
@@ -148,7 +149,7 @@ impl Graph {
         changes
     }
 
-    /// Marks the closed versions among `edges` as stored.
+    /// Marks each closed edge in `edges` as stored.
     pub fn set_stored(&self, edges: &[Arc<Edge>]) {
         self.closed.lock().set_stored(edges);
     }

@@ -75,7 +75,7 @@ pub struct PastGraph<'g> {
     closed: ClosedRead<'g>,
     /// Whether the store may contain edges that were open at the moment, are closed now, and are not in memory.
     pub needs_store: bool,
-    /// The stored edges that were open at the moment and are closed now.
+    /// The edges from the store that were open at `moment` and are closed now.
     stored: EdgesByNode,
 }
 
@@ -123,7 +123,8 @@ impl<'g> PastGraph<'g> {
         }
     }
 
-    /// Returns the neighborhood of several nodes at the moment, as [`walk_while`] does.
+    /// Returns the neighborhood of several nodes as it was at the moment of this graph. `proceed` is called for each
+    /// visited node and edge. If `proceed` returns an error, the traversal ends with that error.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
@@ -214,7 +215,8 @@ pub fn walk_while<E>(
 }
 
 /// Returns the edges that leave or enter a node, as `direction` requests, each with the node at the edge's other end.
-/// If `past` is given, returns the edges that were open at the moment.
+/// If `past` is given, returns the edges that were open at the moment in `past`. Otherwise, returns the edges that are
+/// open now.
 fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,

@@ -11,8 +11,8 @@ use super::words::{Sketch, Words};
 const MAX_CANDIDATES: usize = 250;
 /// The maximum number of indexed words that count as similar to one query word.
 const MAX_SIMILAR_WORDS: usize = 48;
-/// The minimum share of trigrams that an entry and the query must have in common, so that the entry is found by
-/// trigrams.
+/// The minimum share of trigrams that an entry must have in common with the query. An entry below this share is not
+/// found by trigrams.
 const MIN_SHARE: f32 = 0.15;
 /// The weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
@@ -28,7 +28,7 @@ const MAX_QUERY_WORDS: usize = 32;
 pub struct LabelQuery {
     /// The query as it was sent, without surrounding whitespace.
     pub text: String,
-    /// The folded query, cut to the length of a label.
+    /// The folded form of the query, which is first cut to the maximum length of a label.
     pub folded: String,
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,

@@ -45,8 +45,9 @@ pub struct LabelEntry {
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// The searched texts other than the labels. Empty if the label is not the aggregate's first label. The text of a
-    /// string shares the memory of the string in the state. The text of a list has its own memory.
+    /// The searched texts of the aggregate other than the labels. If an aggregate has several labels, only the entry of
+    /// the first label contains these texts. The text of a string shares the memory of the string in the state. The
+    /// text of a list has its own memory.
     pub body: Vec<TextPart>,
     pub body_words: u32,
     /// Whether the aggregate has another label before this label. The aggregate's own label, if there is one, comes

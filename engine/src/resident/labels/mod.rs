@@ -103,7 +103,7 @@ impl Labels {
         index.as_ref().map_or(0, LabelIndex::size_bytes)
     }
 
-    /// Returns whether there are marked aggregates that are not indexed again yet.
+    /// Returns whether aggregates are marked to be indexed again.
     pub fn is_behind(&self) -> bool {
         !self.changed.lock().is_empty()
     }

@@ -18,12 +18,12 @@ pub const FURTHER: f64 = 0.98;
 /// The minimum score of an entry that counts as a match.
 const MIN_SCORE: f64 = 0.3;
 
-/// The share of the token-set measure that depends only on the query's words. The remaining share depends on how much
-/// of the label the query covers.
+/// The share of the token-set measure that depends only on how much of the query the label covers. The remaining share
+/// also depends on how much of the label the query covers.
 const QUERY_SHARE: f64 = 0.6;
 /// The maximum deduction for words in a different order.
 const MAX_ORDER_PENALTY: f64 = 0.02;
-/// The number of bytes in the longer text for each allowed wrong letter, when whole texts are compared.
+/// The number of bytes per allowed wrong letter when whole texts are compared. The bytes of the longer text count.
 const LETTERS_PER_EDIT: usize = 4;
 
 /// The minimum trigram score for comparing whole texts that are longer than [`SHORT_TEXT_BYTES`].
@@ -42,7 +42,8 @@ pub struct Scores {
     /// for its other labels. 0 if the label differs from the query.
     pub exact: f64,
     /// The score for a label that begins with the query. A label with a later word that begins with the query gets a
-    /// lower score. A query of one character of a script without spaces also matches the second character of a word.
+    /// lower score. A query of one character also matches the second character of a word, if the character belongs to a
+    /// writing system without spaces.
     pub prefix: f64,
     /// The number of trigrams that label and query have in common, as a share of the distinct trigrams of both texts.
     pub trigram: f64,

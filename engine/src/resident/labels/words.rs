@@ -146,7 +146,8 @@ impl Words {
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
-    /// Returns the entries that contain the word `number`, each with the number of occurrences, at most `MAX_COUNT`.
+    /// Returns the entries that contain the word with this number. Each entry is paired with the number of occurrences
+    /// of the word, at most `MAX_COUNT`.
     pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
         let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
         postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))

@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use super::{BlobKind, OpenObjects, found};
 use crate::store::error::{Error, Result};
 
-/// The minimum size of every part except the last, in bytes. Smaller files are sent in one request.
+/// The minimum size of every part of an upload except the last part, in bytes. A smaller file is sent in one request.
 const PART_BYTES: usize = 8 << 20;
 /// The texts in the error messages of stores that do not support an operation.
 const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];

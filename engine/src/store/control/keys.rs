@@ -36,9 +36,9 @@ pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
 
-/// The statements that check whether the key `$origin`, if given, and all its ancestors exist. The statements write the
-/// key, so that a concurrent deletion of the key conflicts. The statements set `$lineage` to the ancestors of a new key
-/// that is derived from `$origin`.
+/// The statements that check the origin of a new key, code or invitation. If the key `$origin` is given, the statements
+/// fail unless this key and all its ancestors exist. The statements also write this key, so that a concurrent deletion
+/// of the key conflicts. The statements set `$lineage` to the ancestors of a key that is derived from `$origin`.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
@@ -200,11 +200,12 @@ impl Database {
         self.query(&statements, values).await.map(drop)
     }
 
-    /// Writes the successor of a key, and the new expiry of the replaced key. Writes the keys in `moved` with their new
-    /// origins. Makes the sign-in codes and invitations that the replaced key created depend on the successor. Fails
-    /// with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails with
-    /// [`Error::Conflict`] if the key or an ancestor of the successor no longer exists, if the expiry of the key is no
-    /// longer `expired_at`, or if the keys derived from the key are no longer the keys in `below`.
+    /// Creates the key `new` as the successor of the key `old`, and writes the new expiry of `old`. Writes the keys in
+    /// `moved` with their new origins. The sign-in codes and invitations that depended on `old` now depend on `new`.
+    ///
+    /// Fails with the reason if the user of the key has left the workspace or has the maximum number of keys. Fails
+    /// with [`Error::Conflict`] if `old` or an ancestor of `new` no longer exists, if the stored expiry of `old` is no
+    /// longer `expired_at`, or if the keys derived from `old` are no longer the keys in `below`.
     pub async fn replace_key(
         &self,
         old: &KeyRecord,
@@ -239,8 +240,8 @@ impl Database {
         refused(self.query(&statements, values).await.map(drop))
     }
 
-    /// Deletes the given keys, which no longer work, and the sign-in codes and invitations created with these keys.
-    /// Records the keys as revoked.
+    /// Deletes keys that no longer work, and records these keys as revoked. Also deletes the sign-in codes and
+    /// invitations that were created with the keys.
     pub async fn delete_dead_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records = convert::array(ids.iter().map(|id| convert::record_id("key", id.to_string())));
         let values = [("records", records), ("names", convert::texts(ids))];

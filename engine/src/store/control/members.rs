@@ -51,7 +51,7 @@ pub enum AccessFault {
     OwnerStays,
 }
 
-/// A result, or the reason why the statements have refused the change.
+/// A result, or the reason why the store rejected the change.
 pub type AccessResult<T> = std::result::Result<T, AccessFault>;
 
 /// The statement that fails if the user `$user` is the owner of the workspace `$about`.

@@ -58,10 +58,10 @@ pub struct WorkspaceProgress {
     pub position: u64,
     /// The number of changes of definitions.
     pub types: u64,
-    /// The number of writes of the graph.
+    /// The number of writes to the graph.
     pub writes: u64,
-    /// The position up to which plugins have been called. The graph contains the results of these calls after `writes`
-    /// writes.
+    /// The position up to which plugins have been called. After `writes` writes, the graph contains the results of
+    /// these calls.
     pub consumed: u64,
 }
 

@@ -11,7 +11,8 @@ use crate::store::{Database, Error, Result, convert, retry};
 stored_record!(SignInCode [hash] { workspace_id, user_id, derived_from, name, scopes, key_expires_at, expires_at });
 
 impl Database {
-    /// Writes a code and deletes expired codes. Fails with the reason if no key can be derived from the code's origin.
+    /// Writes a sign-in code and deletes expired codes. Fails with the reason if no key can be derived from the code's
+    /// origin: the key, session or user in `derived_from`.
     pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<AccessResult<()>> {
         let values = [
             ("id", convert::record_id("sign_in_code", code.hash.clone())),

@@ -24,10 +24,10 @@ pub struct WorkspaceDeletion {
     /// yet.
     pub told: Option<i64>,
     /// The time at which the workspace was removed from the control database, in milliseconds since the epoch. The
-    /// deletion of its data begins at this time.
+    /// deletion of the workspace's data begins at this time.
     pub removed_at: Option<i64>,
-    /// The time of the last deletion of the data, in milliseconds since the epoch. The data is deleted for the last
-    /// time when every server has closed the workspace.
+    /// The time at which the data was deleted for the last time, in milliseconds since the epoch. The data is deleted
+    /// repeatedly until every server has closed the workspace. `None` until then.
     pub cleared_at: Option<i64>,
 }
 

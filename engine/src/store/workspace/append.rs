@@ -76,8 +76,8 @@ impl From<Arc<Event>> for EventWrite {
 #[derive(Default)]
 pub struct AppendBatch<'a> {
     pub events: &'a [EventWrite],
-    /// The responses to store with the events, by idempotency key. If a response is already stored for
-    /// one of these keys, the write fails.
+    /// The responses to store with the events, by idempotency key. If a response is already stored for one of these
+    /// keys, the write fails.
     pub responses: &'a [(Arc<str>, StoredResponse)],
     /// The value of the definitions' change counter when the events were checked.
     pub types_changed: u64,

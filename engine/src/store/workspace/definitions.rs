@@ -13,8 +13,8 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 /// A stored definition.
 pub struct StoredDefinition {
     pub definition: Definition,
-    /// The violations in the stored definition. The invalid parts are left out of `definition`. The rules may have been
-    /// different when the definition was accepted.
+    /// The violations in the stored definition. The invalid parts are left out of `definition`. A stored definition can
+    /// have violations, because the rules may have been different when the definition was accepted.
     pub left_out: Vec<Violation>,
 }
 
@@ -68,7 +68,7 @@ impl DatabaseReader {
 impl Database {
     /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
     /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
-    /// since then. `position` is the position of the last event that the caller has read.
+    /// since the caller read the counter. `position` is the position of the last event that the caller has read.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
         let values = values_of(definition, types_changed, position);
         // A conflict is not retried, because the change counter never returns to an earlier value.

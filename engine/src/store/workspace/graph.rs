@@ -35,8 +35,8 @@ UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN
 DELETE type::record('graph_write', $writes - $kept) RETURN NONE;
 ";
 
-/// The number of the most recent writes of the graph for which the changed keys are stored. A server that has missed
-/// more writes reads the whole graph.
+/// The number of latest writes of the graph whose changed keys stay in the store. A server that has missed more writes
+/// reads the whole graph.
 const KEPT_WRITES: u64 = 4_096;
 
 /// The statement that increments the number of the last claimed generation, so that each generation is claimed only
@@ -130,7 +130,7 @@ impl DatabaseReader {
         self.read_all("SELECT id, text FROM $range", [("range", range)], read_facts_record).await
     }
 
-    /// Returns the open edges of a generation that start at a range of aggregates.
+    /// Returns the open edges of a generation. Selects the edges that start at the aggregates in the range `from`.
     pub async fn read_open_edges(&self, generation: u64, from: KeyRange) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
         self.read_all("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)], read_edge).await
@@ -154,8 +154,8 @@ impl DatabaseReader {
         self.read_all(statement, values, read_edge).await
     }
 
-    /// Returns the edges of a generation that start at a range of aggregates and were closed by an event that occurred
-    /// after a time.
+    /// Returns the closed edges of a generation. Only edges that start at an aggregate in the range `from` are
+    /// returned, and only if the event that closed the edge occurred after `time_ms`.
     pub async fn read_edges_valid_after(&self, generation: u64, from: KeyRange, time_ms: i64) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
         let values = [("range", range), ("time", convert::integer(time_ms))];

@@ -49,7 +49,8 @@ impl DatabaseReader {
         self.read_edges_where(generation, from, condition, convert::texts(kinds), limit).await
     }
 
-    /// Returns up to `limit` edges of a generation that start at an aggregate and that a plugin found in an event.
+    /// Returns up to `limit` edges of a generation. Selects the edges that start at the aggregate `from` and that a
+    /// plugin found in the event `event_id`.
     pub async fn read_edges_of_event(
         &self,
         generation: u64,

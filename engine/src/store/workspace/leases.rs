@@ -23,7 +23,8 @@ pub struct LeaseRow {
     pub expired: bool,
 }
 
-/// The statement that extends leases that have not expired. Rows of earlier claims are replaced.
+/// The statement that renews leases. If the stored row belongs to an earlier claim, the statement replaces the row. If
+/// the row belongs to the same claim, the statement extends the lease unless the lease has expired.
 const RENEW: &str = "
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
 until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },

@@ -291,8 +291,8 @@ fn positions(from: i64, to: i64) -> usize {
     usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0)
 }
 
-/// Adds references to the commit's events after the position `after` to `found`. Returns the position of the commit's
-/// last event.
+/// Adds to `found` a reference to each event of the commit with a position above `after`. Returns the position of the
+/// commit's last event.
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::corrupt("a commit is not an object")) };
     let last = commit_id(commit.get("id").ok_or_else(|| Error::corrupt("a commit has no id"))?)?;

@@ -16,8 +16,9 @@ use crate::model::value::{Object, Value};
 use crate::store::key_range::KeyRange;
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The statements that write snapshots if other processes may write them too. A snapshot is ignored if the stored
-/// snapshot has a later version, or the same version folded under a later revision of the definition.
+/// The statements that write snapshots if other processes may also write snapshots. A snapshot is not written if the
+/// stored snapshot has a later version, or has the same version but was folded under a later revision of the
+/// definition.
 const GUARDED: &str = "
 FOR $node IN $nodes {
     LET $known = (SELECT version, revision FROM ONLY $node.id);
@@ -27,9 +28,9 @@ FOR $node IN $nodes {
     }
 };";
 
-/// The statement that writes snapshots if no other process writes. The single follower writes states in the order in
-/// which they were published, so the stored snapshots need not be compared. The comparison would cost more than the
-/// write.
+/// The statement that writes snapshots if no other process writes. A new snapshot is not compared with the stored
+/// snapshot, because the single follower writes states in the order in which they were published. The comparison would
+/// cost more than the write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
 /// The statement that rejects a transaction whose writer is not the leader. The statement is added if several servers
@@ -42,9 +43,9 @@ const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
 IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
-/// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older programs wrote `text`
-/// instead, which is JSON and lacks the values that JSON cannot represent. Older programs also wrote the state as a
-/// database object, which is no longer read.
+/// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older programs wrote the
+/// state as JSON to `text` instead. This JSON lacks the values that JSON cannot represent. The database object to which
+/// older programs also wrote the state is no longer read.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
                       deleted, revision, folded, text";
 

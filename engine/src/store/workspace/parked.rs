@@ -97,7 +97,8 @@ impl DatabaseReader {
         self.read_all(statement, values, read_parked).await
     }
 
-    /// Returns up to `limit` parked steps of the given plugins that wait for a retry, in log order.
+    /// Returns the parked steps that wait for a retry, in log order. Returns only steps of the given plugins, and at
+    /// most `limit` steps.
     pub async fn read_retried(&self, plugins: &[Arc<str>], limit: usize) -> Result<Vec<ParkedStep>> {
         let statement = "SELECT * FROM parked WHERE is_retried = true AND plugin IN $plugins LIMIT $limit";
         let values = [("plugins", convert::texts(plugins)), ("limit", convert::integer(limit))];

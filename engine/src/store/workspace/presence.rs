@@ -29,9 +29,9 @@ impl PresenceRecord {
     }
 }
 
-/// The statement that writes presence rows. Several servers write the same rows, so smaller values never replace larger
-/// values. A stored time after `$latest` comes from a wrong clock, so any time up to `$latest` replaces the stored
-/// time.
+/// The statement that writes presence rows. A value replaces a stored value only if the new value is larger, because
+/// several servers write the same rows. Exception: a stored time after `$latest` comes from a wrong clock, and is
+/// replaced by any time up to `$latest`. Times after `$latest` are not written to existing rows.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },

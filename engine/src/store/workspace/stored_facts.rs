@@ -35,7 +35,7 @@ struct StoredEdge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,
     to: Arc<str>,
-    /// The further references of a target of the kind `page`. The first reference is in `to`.
+    /// For the kind `page`: the references after the first reference. The first reference is in `to`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     or_to: Vec<Arc<str>>,
     weight: f64,

@@ -15,7 +15,8 @@ use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
 /// The maximum number of records that one query returns.
 const BATCH_SIZE: usize = 200;
-/// The maximum storage of a workspace without a limit, in bytes: the largest integer of the store.
+/// The storage limit of a workspace for which no limit is set, in bytes. The value is the largest integer that the
+/// store can represent.
 pub const MAX_BYTES: u64 = i64::MAX as u64;
 
 /// The result of reserving storage for an upload.

@@ -16,7 +16,7 @@ use crate::workspace::call_context::Operation;
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 
 impl PreviousUpload {
-    /// Records the upload that the file refers to. `before` is the file's aggregate before the event.
+    /// Records the upload that a file refers to before an event. `before` is the file's aggregate before the event.
     pub fn record(&self, before: Option<&Aggregate>) {
         *self.0.lock() = upload_of(before).map(|(id, _)| id);
     }

@@ -33,8 +33,8 @@ pub struct RunningUpload {
     quota: Option<u64>,
     reserved: u64,
     parts_id: Option<String>,
-    /// Whether the upload has begun to write bytes but is not complete: bytes are missing, or another server has canceled
-    /// the upload. The storage may already contain some of the bytes, but no file refers to them.
+    /// Whether the upload has begun to write bytes but is not complete: bytes are missing, or another server has
+    /// canceled the upload. The storage may already contain some of the bytes, but no file refers to them.
     is_partial: bool,
     _renewal: Option<Background>,
 }
@@ -158,8 +158,8 @@ impl RunningUpload {
         if noted { Ok(()) } else { Err(lost()) }
     }
 
-    /// Cancels the upload, unless a file refers to it: removes its bytes and frees their storage. If the removal fails,
-    /// the periodic cleanup removes the bytes later.
+    /// If no file refers to the upload, cancels the upload, removes its bytes and frees their storage. If the removal
+    /// fails, the periodic cleanup removes the bytes later.
     pub async fn give_up(mut self) {
         self._renewal = None;
         let (state, db, id) = (&self.state, &self.db, &self.upload.id);

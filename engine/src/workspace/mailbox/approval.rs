@@ -22,10 +22,11 @@ use crate::state::State;
 use crate::state::stream_pages::StreamPages;
 use crate::workspace::rights::Reader;
 
-/// The maximum size of all states in one response, in bytes. The same limit applies to all differences. States and
-/// differences beyond the limit are left out.
+/// The maximum total size of the states in one response, in bytes. The total size of the differences has the same
+/// limit, but is counted separately. States and differences beyond their limit are left out.
 const MAX_STATE_BYTES: usize = 4 << 20;
-/// The maximum number of events that one preview folds to find the states that the authors of effects have read.
+/// The maximum number of events that one preview folds. A preview folds events to find the states that the authors of
+/// effects have read.
 const MAX_READ_EVENTS: u64 = 10_000;
 
 /// A preview of the approval of a task.
@@ -52,8 +53,8 @@ impl Approval {
 }
 
 impl Reader {
-    /// Returns a preview of the approval of `task` in its given version. A preview of effects counts as a query, and
-    /// runs on a thread for blocking work.
+    /// Returns a preview of the approval of a task. The preview applies to the version that `task` has. If the task has
+    /// effects, the preview counts as a query, and runs on a thread for blocking work.
     pub async fn approval(&self, task: &Arc<Aggregate>) -> Result<Approval> {
         if !Task::new(task).has_effects() {
             return Ok(Approval { refusal: person::sent_back(task), ..Approval::default() });
@@ -100,8 +101,8 @@ pub(super) fn effects(state: &State, appended: &AppendOutcome) -> Vec<EffectView
     appended.events.iter().zip(&appended.states).skip(1).map(view).collect()
 }
 
-/// Limits the size of all states in one response. Leaves out the first state that exceeds the limit, and all states
-/// after this state.
+/// Limits the total size of the states in one response. Leaves out the first state with which the total would exceed
+/// the limit, and all later states.
 pub(super) fn limit_states<'v>(effects: impl Iterator<Item = &'v mut EffectView>) {
     let mut bytes_left = MAX_STATE_BYTES;
     for view in effects {
@@ -116,8 +117,8 @@ pub(super) fn limit_states<'v>(effects: impl Iterator<Item = &'v mut EffectView>
     }
 }
 
-/// Adds to each stale effect the changes of its aggregate since the author of the effect read the aggregate. Each
-/// aggregate is read once.
+/// Marks the stale effects: the effects whose aggregate has changed since the author of the effect read the aggregate.
+/// The mark contains these changes, unless the changes exceed a limit. Each aggregate is read once.
 async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView]) -> Result<()> {
     let read = read_versions(task);
     let read_by = |view: &EffectView| read.get(view.artifact_id.as_deref()?).copied();

@@ -20,8 +20,7 @@ impl CallContext {
     }
 
     /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or disabled. If the user or
-    /// agent leaves before the step of the escalation begins, the owner of the workspace takes the place of the user or
-    /// agent.
+    /// agent leaves between this check and the escalation, the task escalates to the owner of the workspace instead.
     pub(super) async fn check_escalation(&self, metadata: &Object) -> Result<()> {
         if !review::is_in(metadata) {
             return Ok(());

@@ -49,8 +49,8 @@ impl Offline {
         define(&self.state, &self.appender, self.parsed(declaration)?, true).await
     }
 
-    /// Defines or redefines a type as another log has recorded it. Leaves out the parts that the current rules reject,
-    /// in the same way as the loading of a stored definition.
+    /// Defines or redefines a type with a declaration from another log. Leaves out the parts of the declaration that
+    /// the current rules reject, as the loading of a stored definition does.
     pub async fn define_recorded(&self, declaration: &Value) -> Result<DefinitionOutcome> {
         let definition = self.parsed(declaration).unwrap_or_else(|_| declaration::read(declaration).0);
         define(&self.state, &self.appender, definition, true).await

@@ -44,8 +44,8 @@ impl Offline {
         Ok(Some(blocks.map(|block| block.map_err(Error::from)).boxed()))
     }
 
-    /// Stores the bytes of a file, then appends the event that refers to the bytes. Pass `None` as `bytes` if a later
-    /// event replaces or deletes the file, because the bytes no longer exist.
+    /// Stores the bytes of a file, then appends the event that refers to the bytes. If a later event replaces or
+    /// deletes the file, the bytes no longer exist, and `bytes` is `None`.
     pub async fn append_file(&self, event: NewEvent, bytes: Option<FileBytes>) -> Result<AppendOutcome> {
         // An event that is already in the log is only compared with the logged event. Storing the bytes again would
         // remove the bytes that the file refers to.

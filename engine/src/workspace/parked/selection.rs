@@ -11,8 +11,8 @@ use crate::workspace::CallContext;
 pub const MAX_EXAMINED: usize = 100_000;
 /// The number of positions in the first part of a scan.
 const FIRST_WIDTH: u64 = 4_096;
-/// The maximum desired number of steps in a part. If a part has more steps, the next part covers fewer positions. If a
-/// part has fewer steps than an eighth of this number, the next part covers more positions.
+/// The number of steps above which a part of a scan is too large. After a part with more steps, the next part covers
+/// fewer positions. After a part with fewer steps than an eighth of this number, the next part covers more positions.
 const FULL_PART: usize = 2_000;
 
 /// The criterion by which a request selects parked steps.
@@ -44,9 +44,9 @@ impl From<StepChoice> for StepSelection {
 }
 
 impl CallContext {
-    /// Returns the oldest selected steps, at most `most`, and the number of all selected steps. Fails if the number of
-    /// selected steps differs from [`StepSelection::expected`]. If no number is expected, counting may stop as soon as
-    /// the count exceeds `most`, so more steps may be selected than counted.
+    /// Returns the oldest selected steps, at most `most`, and the number of selected steps. If
+    /// [`StepSelection::expected`] is set, fails if the number differs from this field. Otherwise, counting may stop as
+    /// soon as the number exceeds `most`. The returned number can then be too low.
     pub(super) async fn select_parked(
         &self,
         selection: &StepSelection,
@@ -88,7 +88,8 @@ impl CallContext {
         }
     }
 
-    /// Returns a scan of the parked steps of a plugin or of all enabled plugins, for events at or after a position.
+    /// Returns a scan of the parked steps whose events are at or after the position `from`. The steps belong to
+    /// `plugin`, or to any enabled plugin if `plugin` is `None`.
     pub(super) fn scan_parked(&self, plugin: Option<&str>, from: u64) -> ParkedScan<'_> {
         let state = self.state();
         let (plugins, last) = (self.parking(plugin), state.folded.position());

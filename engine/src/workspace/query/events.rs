@@ -16,7 +16,7 @@ use crate::store::workspace::log::{EventRef, take_part};
 
 /// The number of events in the first page. The first page is small and is read alone, since it may be enough.
 const FIRST_PAGE: usize = 16;
-/// The maximum number of events in a later page.
+/// The maximum number of events in each page after the first page.
 const PAGE: usize = 128;
 /// The maximum size of the events in a page, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
@@ -74,7 +74,7 @@ impl Table for EventTable<'_> {
     }
 }
 
-/// The part of the log that a scan needs. Where possible, other events are skipped without reading them.
+/// The part of the log that a scan needs. Where possible, events outside this part are not read.
 pub struct EventSelection {
     /// The maximum version of an event. `None` means no limit.
     pub version: Option<u64>,

@@ -28,8 +28,8 @@ impl Reader {
     }
 
     /// Runs `work` over the states at a moment, on a thread for blocking work. Queries use much processor time and
-    /// block on reads, so they must not run on the threads that serve requests. The limits are reduced by the time and
-    /// memory in `spent`.
+    /// block on reads, so they must not run on the threads that serve requests. `spent` contains the time and memory
+    /// that the query has already used. These amounts count towards the limits of the query.
     pub(super) async fn read_at<T: Send + 'static>(
         &self,
         snapshot: Snapshot,

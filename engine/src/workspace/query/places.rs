@@ -1,5 +1,5 @@
-//! Lists references to the events of a scan: in the log, in one stream, or in several streams merged by position.
-//! Events are read only to find the start and end of a part of a stream.
+//! Lists references to the events of a scan. The references come from the log, from one stream, or from several streams
+//! that are merged by position. Events are read only to find the first and the last selected version of a stream.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -15,12 +15,12 @@ use crate::store::workspace::log::EventRef;
 
 /// The minimum number of event references listed at a time.
 const MIN_LISTED: usize = 1_024;
-/// The minimum number of event references listed at a time for each of several streams.
+/// The number of events that one read lists for a stream, if several streams are listed separately.
 const MIN_LISTED_PER_STREAM: u64 = 64;
 /// The maximum number of streams listed separately. For more streams, one scan of the log is cheaper.
 const MAX_SEPARATE_STREAMS: usize = 100;
 
-/// The events of a scan whose references are not listed yet, in the order of the log.
+/// The events for which a scan has not listed references yet, in the order of the log.
 pub enum EventPlaces {
     /// The events of the whole log, after the position `after` and up to the position `end`.
     Log { after: u64, end: u64 },
@@ -30,7 +30,7 @@ pub enum EventPlaces {
     Streams(Vec<StreamHead>),
 }
 
-/// One of several streams, with the references listed from this stream.
+/// One of several streams that are listed separately, with the listed references to the events of this stream.
 pub struct StreamHead {
     id: AggregateId,
     /// The versions that are not listed yet.

@@ -40,10 +40,10 @@ pub struct ResidentTable<'a> {
     pub offered: Option<StateSelection<'a>>,
 }
 
-/// The types and projects that a scan selects, as their codes in columns.
+/// The types and projects that a scan selects. Each type or project is represented by its code in the columns.
 pub struct StateSelection<'a> {
     base: &'a BaseColumns,
-    /// Whether the scan reads each type, by the code of the type.
+    /// For each type, whether the scan reads the type. The index is the code of the type.
     types: Vec<bool>,
     /// The codes of the projects that are read. `None` means all projects.
     projects: Option<Vec<TextCode>>,
@@ -396,7 +396,7 @@ struct FoldCharge<'a> {
 }
 
 impl<'a> FoldCharge<'a> {
-    /// The divisor for computing `between` from the bytes that the query may still allocate.
+    /// The field `between` is the number of bytes that the query may still allocate, divided by this constant.
     const PART: i64 = 8;
 
     fn new(reader: &'a QueryReader<'a>) -> FoldCharge<'a> {
@@ -404,7 +404,8 @@ impl<'a> FoldCharge<'a> {
         FoldCharge { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
     }
 
-    /// Counts a folded event, and measures the states if enough events were folded.
+    /// Counts the bytes of a folded event. Measures the states if more than `between` bytes of events were folded since
+    /// the last measurement.
     fn add(&mut self, bytes: usize, measured: impl FnOnce() -> usize) -> Result<()> {
         self.folded = self.folded.saturating_add(bytes);
         if self.folded > self.between { self.count(measured()) } else { Ok(()) }

@@ -148,8 +148,8 @@ fn of_site(path: &str, from: &str) -> Vec<String> {
     references
 }
 
-/// Returns the references of a path from the root of the project, and from at most [`MAX_ROOTS`] folders above the
-/// page, outermost first.
+/// Returns one reference for each folder that may be the root of the site: first the root of the project, then at most
+/// [`MAX_ROOTS`] folders above the page, outermost first. A reference is the path of the folder, followed by `path`.
 fn from_roots(path: &str, from: &str) -> impl Iterator<Item = String> {
     let folders = from.match_indices('/').take(MAX_ROOTS).filter_map(|(end, _)| from.get(..end));
     std::iter::once(format!("/{path}")).chain(folders.map(move |folder| format!("/{folder}/{path}")))

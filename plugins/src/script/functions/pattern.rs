@@ -29,8 +29,8 @@ const PROGRAM_BYTES: usize = 1 << 20;
 const STATES_BYTES: usize = 512 << 10;
 /// The number of times that an automaton may be rebuilt within one search.
 const RESTARTS: usize = 3;
-/// The memory for the states that the search for groups has visited, in bytes. A state is a position in the program
-/// together with a position in the text.
+/// The maximum size of the set of states that a search for the groups of a match has visited, in bytes. A state is a
+/// position in the program together with a position in the text.
 const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -195,8 +195,8 @@ impl ScriptPattern {
         Ok(Dynamic::from(ImmutableString::from(out)))
     }
 
-    /// Calls a function for each match until the function ends the search. The function also receives the result of the
-    /// search for the groups of the match.
+    /// Calls `on_match` for each match in the text, with the match and its groups. Stops when `on_match` ends the
+    /// search.
     fn each(
         &self,
         text: &str,

@@ -22,7 +22,7 @@ const BASE: &str = "http://base.invalid";
 #[derive(Clone)]
 struct DocumentText {
     content_type: &'static str,
-    /// The parts of the body. The address is inserted between consecutive parts.
+    /// The parts of the body. The address of the server is inserted between consecutive parts.
     parts: Vec<Bytes>,
     tag: String,
 }

@@ -1,6 +1,6 @@
-//! Corrects parts of the document that generators and linters reject, such as bounds written as floating-point numbers,
-//! header names in capitals, `allOf` around a single reference, `nullable` without a type or with a closed set, and
-//! times without a format.
+//! Corrects parts of the OpenAPI document that generators and linters reject, such as bounds written as floating-point
+//! numbers, header names in capitals, `allOf` around a single reference, `nullable` without a type or with a closed
+//! set, and times without a format.
 
 use std::collections::BTreeSet;
 
@@ -44,9 +44,9 @@ pub fn normalize(node: &mut Value, closed: &BTreeSet<String>) {
     }
 }
 
-/// Replaces `{allOf: [{$ref}], …}` by the reference. In two cases, the replacement is a larger schema, because the
-/// reference alone would lose information: if the value may be null, and if a reference to a closed set has a
-/// description or a default.
+/// Replaces `{allOf: [{$ref}], …}` by the reference. If the value may be null, or if a reference to a closed set has a
+/// description or a default, the replacement is a larger schema, because the reference alone would lose this
+/// information.
 fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
     let Some(Value::Array(parts)) = object.get("allOf") else { return };
     let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {

@@ -32,7 +32,7 @@ const EXPECTED_VERSION: &str = "expected_version";
 /// Declares the commands of persons: for each action, the request and the conversion of the request into a command.
 macro_rules! commands {
     ($($action:ident: $request:ident = $convert:expr;)+) => {
-        /// The fields of the requests for the actions.
+        /// The names of the fields of each request.
         const FIELDS: &[&[&str]] = &[$($request::NAMES),+];
 
         $(impl $request {
@@ -111,7 +111,8 @@ fn accepted(stale: &SentField<Option<bool>>, superseded: &SentField<Option<bool>
     Ok(ApprovalOverrides { stale: stale.flag()?.unwrap_or(false), superseded: superseded.flag()?.unwrap_or(false) })
 }
 
-/// Fails if the request contains more than one of `fields`. Otherwise the server would read only one of these fields.
+/// Fails if the request contains more than one of `fields`. Without this check, the server would ignore all but one of
+/// these fields.
 fn only_one(fields: &[(&str, bool)]) -> Result<(), Error> {
     several(fields).map_or(Ok(()), |wrong| Err(vec![wrong].into()))
 }

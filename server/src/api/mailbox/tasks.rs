@@ -40,7 +40,7 @@ impl Api {
     async fn list_tasks(
         &self,
         access: ApiRead,
-        /// Only tasks with one of these statuses: a comma-separated list, `open` or `closed`.
+        /// Only tasks with one of these statuses, separated by commas. Alternatively `open` or `closed`.
         status: Query<Option<String>>,
         /// Only tasks assigned to this agent or user.
         assignee_id: Query<Option<String>>,

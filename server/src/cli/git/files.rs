@@ -29,8 +29,8 @@ pub struct Files {
     pub blobs: BTreeMap<String, Oid>,
     /// The files and folders that cannot be imported, with the reason.
     pub left_out: Vec<(String, String)>,
-    /// The files and folders that could not be read, with the reason. The files at and below these paths may exist
-    /// unchanged, so their articles stay.
+    /// The files and folders that could not be read, with the reason. An import keeps the articles of all files at and
+    /// below these paths, because the files may still exist unchanged.
     pub unread: Vec<(String, String)>,
 }
 

@@ -13,8 +13,8 @@ const MAX_SUBJECT_CHARS: usize = 500;
 /// The earliest time that the server accepts: 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 
-/// The minimum percentage of unchanged content in a renamed file. With another value, later imports would treat some
-/// renamed files as new articles.
+/// The minimum percentage of unchanged content in a renamed file. This value must not change: otherwise later imports
+/// would treat some renamed files as new articles.
 const RENAME_SIMILARITY: u16 = 50;
 /// The maximum number of files of a commit that are compared to find renames. If a commit has more files, only files
 /// with equal content are matched.

@@ -1,4 +1,4 @@
-//! Tests imports into a server in memory.
+//! Tests imports into a server that keeps its data in memory.
 
 use std::fs;
 

@@ -155,7 +155,8 @@ impl Import<'_> {
         self.run(version).await
     }
 
-    /// Imports the source. `version` is the version of a deleted record, which the server does not list.
+    /// Imports the source. `version` is the version of the import's record that the conflict of the previous attempt
+    /// reported. This version is used only if the server does not list the record, because the record was deleted.
     async fn run(&self, version: Option<u64>) -> anyhow::Result<Outcome> {
         self.progress.show_activity("reading the history");
         let source = self.place.open()?;

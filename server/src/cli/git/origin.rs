@@ -11,8 +11,8 @@ use git2::{ObjectType, Oid, Repository};
 
 use super::history::{Birth, steps};
 
-/// The maximum number of commits that are searched for the creation of a file. If the search does not find the
-/// creation, the article begins with the merge.
+/// The maximum number of commits that are searched for the creation of a file that a merge brought in. If the search
+/// does not find the creation, the merge counts as the creation.
 const MAX_STEPS: usize = 100_000;
 /// The maximum number of entries in the cache of file creations.
 const MAX_KNOWN: usize = 500_000;

@@ -60,8 +60,8 @@ impl<'a> Outbox<'a> {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. Adds the time of the commit's events to the progress now, because an import that
-    /// is interrupted within the commit may have appended some of these events.
+    /// Begins the changes of a commit. Includes the time of the commit's events in the progress before the events are
+    /// sent, because an import that is interrupted within the commit may have appended some of these events.
     pub fn begin(&mut self, moment: EventMoment) {
         self.progress.towards = moment.commit_id();
         self.progress.at = moment.at.max(self.progress.at);
@@ -100,8 +100,8 @@ impl<'a> Outbox<'a> {
         Ok(())
     }
 
-    /// Passes the open batch to its recipient, unless the batch is empty and the progress equals `sent`, the progress
-    /// that the project has recorded.
+    /// Passes the open batch to its recipient. Does nothing if the batch is empty and the progress equals `sent`.
+    /// `sent` is the progress that the project has recorded.
     pub fn finish(mut self, sent: &ImportProgress) -> anyhow::Result<()> {
         if self.open.events.is_empty() && self.progress == *sent {
             return Ok(());

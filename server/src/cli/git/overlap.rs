@@ -34,7 +34,8 @@ pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether a file contains the text of an article. Such a file was renamed since the last import.
+/// Returns whether the text of a file of `source` is the text of one of `articles`. Such a file may have been renamed
+/// since the last import.
 fn has_text_of(source: &FileSource, articles: &[Article]) -> anyhow::Result<bool> {
     let bodies: HashSet<Digest> =
         articles.iter().filter_map(|article| article.state.as_ref().and_then(ArticleState::body)).collect();

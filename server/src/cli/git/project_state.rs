@@ -94,8 +94,9 @@ impl WorkspaceReader<'_> {
         })
     }
 
-    /// Returns the record that may have been written for the folder before the folder was moved, if there is one. Fails
-    /// if there are several such records. `rows` are the records of the project that the user has named.
+    /// Returns the record with the name of the folder and a path that no longer exists on this machine, or `None` if no
+    /// record matches. The record was probably written before the folder was moved. Fails if several records match.
+    /// `rows` are the records of the project that the user has named.
     fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {
         let moved = Row::of_moved(rows, self.source);
         match moved.as_slice() {
@@ -127,7 +128,7 @@ impl WorkspaceReader<'_> {
         }
     }
 
-    /// Returns the records of the workspace, and whether their type is defined.
+    /// Returns the import records of the workspace, and whether the type of import records is defined.
     async fn records(&self) -> anyhow::Result<(Vec<Row>, bool)> {
         let query = [("limit", "200"), ("type", record::TYPE)];
         let rows = pages::rows(self.client, &["aggregates"], &query, Some(self.note)).await;
@@ -195,8 +196,8 @@ impl WorkspaceReader<'_> {
         Ok(owners)
     }
 
-    /// Adds to the record the articles of an earlier import that kept no record. The new import continues at the commit
-    /// of the latest event of these articles.
+    /// Adds to the record the articles that an earlier import created without a record. The new import continues at the
+    /// commit of the latest event of these articles.
     async fn add_unrecorded(
         &self,
         record: &mut Record,

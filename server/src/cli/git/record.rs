@@ -29,7 +29,8 @@ pub struct Record {
     /// Whether the record on the server has no path, or a path that differs from the full path of the folder. Always
     /// `false` for a git repository.
     pub has_other_path: bool,
-    /// The ids of articles that an earlier import created without a record.
+    /// The ids of the articles of an earlier import that had no import record. These ids have yet to be added to this
+    /// record.
     pub unrecorded: Vec<String>,
 }
 

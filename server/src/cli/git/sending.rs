@@ -90,8 +90,9 @@ impl BatchSender<'_> {
         Ok(())
     }
 
-    /// If the record of the import has no path or a different path, records the full path of the folder before anything
-    /// else is appended. Without this path, another folder with the same name could continue this import.
+    /// If the record of the import does not contain the full path of the folder, writes this path to the record. Called
+    /// before anything else is appended. Without this path, another folder with the same name could continue this
+    /// import.
     pub async fn record_path(&mut self) -> anyhow::Result<()> {
         if !self.record.has_other_path {
             return Ok(());
@@ -99,7 +100,7 @@ impl BatchSender<'_> {
         self.send(ImportBatch { progress: self.record.progress.clone(), ..ImportBatch::default() }).await
     }
 
-    /// Adds to the record the articles that an earlier import created without a record.
+    /// Adds the articles of an earlier import that kept no record to the record of this import.
     async fn record_articles(&mut self) -> Result<(), CallError> {
         let ids = mem::take(&mut self.record.unrecorded);
         for some in ids.chunks(MAX_IDS) {
@@ -116,7 +117,8 @@ impl BatchSender<'_> {
         self.append(&batch.events, &batch.progress, &added.collect::<Vec<_>>()).await
     }
 
-    /// Appends events together with the event of the record: all events or none.
+    /// Appends events, together with the event that updates the import's record. Either all of these events are
+    /// appended, or none.
     async fn append(
         &mut self,
         events: &[PreparedEvent],
@@ -208,8 +210,9 @@ impl BatchSender<'_> {
     }
 }
 
-/// Returns the part that caused the server to reject a batch with `events` events. In the request, the event of the
-/// record precedes the events of the batch.
+/// Returns the part of a request that caused the server to reject the request. The first event of the request is the
+/// event of the import record. The other events are the events of the batch. `events` is the number of events in the
+/// batch.
 fn fault(refusal: &ErrorReply, events: usize) -> RefusalSubject {
     let code = refusal.body.get("code").and_then(Value::as_str).unwrap_or_default();
     let index = refusal.body.get("index").and_then(Value::as_u64).and_then(|index| usize::try_from(index).ok());

@@ -21,7 +21,7 @@ pub struct Slugs {
 /// The files that wait for the slug in their front matter.
 #[derive(Debug, Default)]
 pub struct SlugQueue {
-    /// Maps the path of each file to the slug.
+    /// Maps the path of each file to the slug that the file waits for.
     slugs: HashMap<String, String>,
     /// Maps each slug to the paths of the files that wait for the slug.
     paths: HashMap<String, BTreeSet<String>>,
@@ -140,8 +140,8 @@ pub fn of_front_matter(text: &str) -> Option<String> {
     rules::is_valid(&slug).then_some(slug)
 }
 
-/// Returns the sequences of letters and digits of a text in lower case, joined by `-`. Transcribes letters other than
-/// ASCII to ASCII, separately for each part of a path. A part whose letters have no transcription becomes a digest.
+/// Returns the sequences of letters and digits of a text in lower case, joined by `-`. Transcribes non-ASCII letters to
+/// ASCII, separately for each part of a path. A part whose letters have no transcription becomes a digest.
 pub fn slugify(text: &str) -> String {
     let parts = text.split('/').map(slugify_part).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("-")

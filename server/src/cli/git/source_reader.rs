@@ -69,7 +69,8 @@ struct CommitRoute {
     partial: Option<Oid>,
     /// The commits to follow one by one. Each item is the previous commit, if any, and the commit to follow.
     commits: Vec<(Option<Oid>, Oid)>,
-    /// Whether the route is a single step across a rewritten history, instead of commits that follow their parents.
+    /// Whether `commits` consists of a single step from the last imported commit to HEAD. The route is such a step if
+    /// the history was rewritten and no longer contains the last imported commit.
     is_one_step: bool,
 }
 
@@ -210,7 +211,7 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Adds the events that bring the project to the state of the files at a commit or in the folder.
+    /// Adds the events that make the project match the files at `commit` or, without a commit, the files in the folder.
     fn compare(
         &self,
         walk: &mut HistoryWalk<'_>,

@@ -73,7 +73,8 @@ impl ArticleState {
         changed
     }
 
-    /// Sets the fields that the file has now. Removes the other fields that come from the file.
+    /// Sets the fields that the file has now. Removes the fields that an earlier version of the file had and that the
+    /// file no longer has.
     pub fn update(&mut self, fields: &Map<String, Value>) {
         self.fields.retain(|name, field| !field.of_file || fields.contains_key(name));
         self.merge(fields, true);

@@ -47,10 +47,10 @@ pub struct HistoryWalk<'a> {
     /// Distinguishes the ids of articles that different imports create at the same path and commit.
     salt: u64,
     /// The ids of the articles whose files match the globs at any commit. These articles are imported from their
-    /// creation on. A walk with a closed outbox collects these ids.
+    /// creation on. A walk whose outbox is closed, so that no events are sent, collects these ids.
     pub chosen: HashSet<String>,
     live: HashMap<String, Article>,
-    /// Further articles of paths that already have an article.
+    /// Articles whose path is already used by an article in `live`.
     spare: Vec<Article>,
     /// The articles that were not imported from this source, by path.
     others: HashMap<String, Article>,
@@ -59,9 +59,9 @@ pub struct HistoryWalk<'a> {
     /// The times of the last events of deleted articles, by id.
     deletion_times: HashMap<String, Timestamp>,
     slugs: Slugs,
-    /// The files whose articles do not have the slug in the front matter, because another article has the slug.
+    /// The files that wait for the slug in their front matter, because another article has this slug.
     waiting: SlugQueue,
-    /// The number of the last article.
+    /// The number of the article that was recorded last. Articles are numbered from 1 in the order of recording.
     next: usize,
 }
 
@@ -196,8 +196,8 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Creates the article of a new file. If the project has an article at the same path that was not imported from
-    /// this source, adopts that article instead. If another article already has the id for `birth`, the new file is a
-    /// copy, and its article gets a different id.
+    /// this source, adopts that article instead. If another article already has the id that is derived from `birth`,
+    /// the new article gets a different id.
     fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
             return self.adopt(other, path, blob, outbox);
@@ -229,8 +229,8 @@ impl<'a> HistoryWalk<'a> {
 
     /// Gives an article the path and, if the file is imported, the text of its file. `before` is the content that the
     /// file had before. If the file cannot be read, the article keeps its fields and its former path. If the file
-    /// cannot be an article, deletes the article. If the outbox is closed, only records whether the file is to be
-    /// imported.
+    /// cannot be an article, deletes the article. If the outbox is closed, the article gets only the path, and the walk
+    /// records whether the file is to be imported.
     fn write(
         &mut self,
         mut article: Article,
@@ -269,8 +269,8 @@ impl<'a> HistoryWalk<'a> {
         Ok(())
     }
 
-    /// Assigns an article to the file at its path. If the project differed from the files before this commit, another
-    /// article may already have the path; that article becomes a spare article.
+    /// Assigns an article to the file at its path. Another article may already have the path if the project differed
+    /// from the files before this commit. The other article is moved to `spare`.
     fn keep(&mut self, article: Article) {
         self.spare.extend(self.live.insert(article.path.clone(), article));
     }

@@ -70,8 +70,8 @@ impl FilesFolder {
         Ok(is_same)
     }
 
-    /// Returns the stored bytes of a SHA-256 hash as a stream. Fails if the number of bytes is not `size`. Does not
-    /// check the hash: the recipient checks the hash when it stores the bytes.
+    /// Returns the stored bytes with a SHA-256 hash as a stream. Fails if the number of bytes is not `size`. Does not
+    /// check the hash: the recipient checks the hash when storing the bytes.
     pub async fn read(
         &self,
         sha256: &str,

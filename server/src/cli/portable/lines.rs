@@ -161,7 +161,7 @@ impl<'a> ExportLine<'a> {
 impl ExportHeader {
     /// Parses the first line of an export. Fails if this program cannot read the version of the format.
     fn parse(line: &str) -> anyhow::Result<Self> {
-        /// The part of the line that every version has.
+        /// The fields that the first line has in every version of the format.
         #[derive(Deserialize)]
         struct Any<'a> {
             foldwork_export: u64,

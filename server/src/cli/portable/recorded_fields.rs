@@ -1,5 +1,5 @@
-//! The fields of an exported event that the log had set: the actor, the time and the version. An import into a store
-//! keeps these fields.
+//! The fields that the log sets when an event is appended: the actor, the time and the version. An export contains
+//! these fields. An import into a store keeps the exported values instead of setting new values.
 
 use std::borrow::Cow;
 

@@ -48,7 +48,8 @@ const MAX_EVENT_BYTES: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub struct ImportReport {
     pub tally: SendTally,
-    /// Whether the import created the workspace and, because the file contains no members, printed a new owner key.
+    /// Whether the import printed a new owner key. The import prints a key if it creates the workspace and the file
+    /// contains no members.
     pub has_new_key: bool,
     pub people: People,
     /// The number of events that the import left out. The import leaves out the events of a plugin's agent if a server
@@ -122,8 +123,8 @@ struct ImportRun {
     present: HashSet<String>,
     /// The number of definitions that were read for each type.
     definitions: HashMap<String, usize>,
-    /// The ids of the agents that a server has already registered for plugins of the workspace. The import leaves out
-    /// the events of these agents.
+    /// The ids of the plugin agents that a server has already registered in the workspace. The import leaves out the
+    /// events of these agents.
     registered: HashSet<String>,
     restored: ImportReport,
 }
@@ -326,7 +327,7 @@ impl ImportRun {
         Ok(())
     }
 
-    /// Creates the project of an event, if the workspace lacks the project and the file describes the project.
+    /// Creates the project of an event, if the workspace lacks the project and the export file describes the project.
     async fn ensure_project(&mut self, name: &str) -> anyhow::Result<()> {
         if self.present.contains(name) {
             return Ok(());

@@ -29,8 +29,8 @@ impl FileSlugs {
         }
     }
 
-    /// Passes the slugs that were read so far to the exported article events among `events`, which are about to be
-    /// appended. Returns the slug of each event.
+    /// Adds the slugs that were read so far to each event in `events` that belongs to an article and comes from an
+    /// export. Must be called before the events are appended. Returns the slug of each event.
     pub fn pass_to(&self, events: &mut [NewEvent]) -> Vec<Sent> {
         let pass = |event: &mut NewEvent| {
             if event.recorded.is_some() && event.aggregate_type == ARTICLE {

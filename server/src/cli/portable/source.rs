@@ -93,8 +93,8 @@ impl ExportSource<'_> {
         }
     }
 
-    /// Returns the definitions after the first `start` definitions, oldest first. A store returns at most `DEFINITIONS`
-    /// per call. A server returns all definitions if `start` is 0, and otherwise no definitions.
+    /// Returns the definitions, oldest first, without the oldest `start` definitions. A store returns at most
+    /// `DEFINITIONS` per call. A server returns all definitions if `start` is 0, and otherwise no definitions.
     pub async fn definitions(&self, start: usize) -> anyhow::Result<Vec<ExportedDefinition>> {
         match self {
             Self::Server(..) if start > 0 => Ok(Vec::new()),

@@ -28,20 +28,22 @@ shown! {
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.
     @read_only event_id: Option<Text> = Some(event.event_id.clone().into()),
     @read_only position: Option<u64> = Some(event.position),
-    /// The change of the aggregate since the author of the effect read it.
+    /// The change of the aggregate since the author of the effect read the aggregate.
     @read_only stale: Option<StaleBody> = view.stale.map(StaleBody::from),
 }
 
 shown! {
-    /// The change of an aggregate since the author of an effect read it.
+    /// The change of an aggregate since the author of an effect read the aggregate.
     #[oai(rename = "Stale")]
     struct StaleBody from stale: StaleEffect;
 
     /// The version that the author has read.
     expected_version: u64 = stale.expected_version,
     current_version: u64 = stale.current_version,
-    /// The fields that differ, each with `was` and `now`. Null if the aggregates of the effects have too many events to
-    /// compare, or if this difference and the preceding differences together exceed the size limit of the response.
+    /// The fields that differ between the version that the author has read and the current version. Each field has its
+    /// earlier value `was` and its current value `now`. Null if the aggregates of the effects have too many events to
+    /// compare, or if this difference and the differences of the preceding effects together exceed the size limit of
+    /// the response.
     difference: Option<AnyObject> = stale.difference.map(AnyObject::from),
 }
 

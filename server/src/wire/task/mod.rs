@@ -50,8 +50,9 @@ shown! {
     source_type: Option<OneOf<Sources>> = view.source_type.map(|kind| kind.name().into()),
     /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
     source: AnyObject = AnyObject(view.source),
-    /// The metadata given at creation. `review.allowed_decisions` restricts the actions. An edit must match
-    /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
+    /// The metadata given at creation. `review.allowed_decisions` lists the allowed decisions; the default is all
+    /// decisions. Edited output must match `review.arguments_schema`. `review.escalate` lists the escalation steps of
+    /// an overdue task.
     metadata: AnyObject = AnyObject(view.metadata),
     /// Whether the task has changes that the party in `waiting_on` has not read.
     unread: bool = view.is_unread,

@@ -26,7 +26,7 @@ sent_fields! {
     pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     pub source_type: SentField<Option<OneOf<Sources>>>,
-    /// The source of the task. `aggregate_id` names the aggregate that the task is about.
+    /// The source of the task. Its field `aggregate_id` contains the id of the aggregate that the task is about.
     pub source: SentField<Option<AnyObject>>,
     /// The due date, RFC 3339.
     pub due_at: SentText,

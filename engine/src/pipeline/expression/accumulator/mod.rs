@@ -97,8 +97,8 @@ impl Accumulator {
         self.input.draws() || self.count().is_some_and(Expr::draws)
     }
 
-    /// Returns the initial state of the group with the key `id`. The expression for the number of values to keep may
-    /// read variables and the fields of the key, but no row.
+    /// Returns the initial state of the group with the key `id`. If the accumulator keeps a limited number of values,
+    /// the expression for this number may read variables and the fields of the key, but no row.
     pub fn start(&self, id: &Value, env: &Env) -> Result<AccumulatorState> {
         let data = match &self.kind {
             AccumulatorKind::Sum => Data::Sum(Sum::default()),
@@ -121,7 +121,8 @@ impl Accumulator {
     }
 
     /// Adds the row of `env` to a group's state, and charges the query for the values that the state keeps. `built` is
-    /// an upper limit for the bytes of the row that were built for the query. All other bytes belong to the source.
+    /// the maximum number of bytes of the row that were built for the query. All other bytes of the row belong to the
+    /// source.
     pub fn add(&self, state: &mut AccumulatorState, built: usize, env: &Env) -> Result<()> {
         self.add_row(state, built, env).map_err(in_group)
     }

@@ -107,8 +107,8 @@ pub(super) fn add(
     }
 }
 
-/// Inserts a value at a position. `key_built` is an upper limit for the bytes that were built for the query in each
-/// part of the key.
+/// Inserts a value with its sort key at a position. `key_built` is an upper limit for the number of bytes of each part
+/// of the key that were newly built for the query.
 fn keep(
     bounded: &mut TopValues,
     at: usize,

@@ -162,7 +162,8 @@ impl OperatorCall {
         }
     }
 
-    /// Evaluates an argument that is a string, as [`array`](Self::array) does for an array.
+    /// Evaluates an argument that is a string. Returns `None` if the argument is null or missing. The error for any
+    /// other value consists of `complaint` and the name of the type.
     pub fn text(&self, index: usize, code: i32, complaint: impl fmt::Display, env: &Env) -> Result<Option<Arc<str>>> {
         match self.value(index, env)? {
             Value::Null => Ok(None),
@@ -241,7 +242,7 @@ pub(super) fn positional(spec: &Value, scope: &ParseScope) -> Result<Vec<Option<
     }
 }
 
-/// Parses the arguments in an object, in the order of `form`.
+/// Parses the named arguments in an object. Returns the arguments in the order of `form`.
 pub(super) fn named(name: &str, form: &NamedArguments, spec: &Value, scope: &ParseScope) -> Result<Vec<Option<Expr>>> {
     let fields = named_specs(name, form, spec)?;
     let names = form.fields.iter().map(|(name, _)| *name);

@@ -30,9 +30,10 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc, RoundingStrategy::ToZero)
 }
 
-/// Rounds the first argument to the decimal place in the second argument. `digits` rounds integers and doubles: the
-/// function receives the quotient, the remainder and the divisor of an integer division by the unit of the place, and
-/// returns the rounded quotient. `whole_of` rounds doubles to whole numbers, and `strategy` rounds decimals.
+/// Rounds the first argument to the decimal place in the second argument. `digits` rounds integers, and rounds doubles
+/// to places other than 0. `digits` receives the quotient, the remainder and the divisor of an integer division by the
+/// unit of the place, and returns the rounded quotient. `whole_of` rounds doubles to place 0, so the results are whole
+/// numbers. `strategy` rounds decimals.
 fn to_place(
     call: &OperatorCall,
     env: &Env,

@@ -27,7 +27,7 @@ pub fn matches(node: &FilterNode, document: &Value, env: &Env) -> Result<bool> {
 }
 
 impl Test {
-    /// Returns the values to test if the path ends at an array: the items and the array, or only the array.
+    /// Returns which values are tested if the path ends at an array: the items and the array, or only the array.
     pub fn leaf(&self) -> Leaf {
         match self {
             Test::Compare(..)

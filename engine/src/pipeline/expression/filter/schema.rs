@@ -19,7 +19,7 @@ pub struct FilterSchema {
     pub keywords: Vec<Keyword>,
 }
 
-/// One restriction of a schema. A value is valid if the keyword does not apply to the type of the value.
+/// A keyword of a schema. A keyword that does not apply to the type of a value accepts the value.
 #[derive(Debug, Clone)]
 pub enum Keyword {
     Type(TypeSet),

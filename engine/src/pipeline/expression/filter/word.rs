@@ -1,4 +1,5 @@
-//! The tables of query operators: operators beside fields, such as `$or`, and operators of a field, such as `$gt`.
+//! The tables of query operators. Operators such as `$or` stand next to the fields of a query document. Operators such
+//! as `$gt` apply to the values of one field.
 
 use std::convert::identity;
 

@@ -78,13 +78,14 @@ impl Projection {
         }
     }
 
-    /// Visits every path that expressions read, and every path that is kept by name.
+    /// Visits every path that an expression of the projection reads, and every path that the projection names and
+    /// keeps.
     pub fn visit_reads(&self, visit: &mut dyn FnMut(&str)) {
         self.root.visit_paths(false, visit);
     }
 
-    /// Visits every path that expressions read, every path that is kept by name, and every nested path that a computed
-    /// field is written to.
+    /// Visits every path that an expression of the projection reads, and every path that the projection names and
+    /// keeps. Also visits every nested path to which the projection writes a computed field.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
         self.root.visit_paths(true, visit);
     }

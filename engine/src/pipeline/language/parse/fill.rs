@@ -14,7 +14,7 @@ use crate::pipeline::value::path::FieldPath;
 const NAME: &str = "$fill";
 const ARGUMENTS: [&str; 4] = ["partitionBy", "partitionByFields", "sortBy", "output"];
 
-/// The treatment of one field: the window function of a method, the expression of a value, or no change.
+/// The way in which `$fill` fills one field: by the window function of a method, by an expression, or not at all.
 enum FillMethod<'s> {
     Method(&'static str),
     Value(&'s Value),

@@ -7,9 +7,9 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result, err};
 
-/// The stages that are not allowed inside a `$facet` or in the sub-pipeline of a `$lookup` along edges. As an
-/// exception, a stage inside a `$facet` may have a sub-pipeline with its own source of rows, such as the sub-pipeline
-/// of a `$unionWith`. `$documents` and `$fold` are allowed in such a sub-pipeline.
+/// The stages that are not allowed inside a `$facet`, or in the sub-pipeline of a `$lookup` along edges. As an
+/// exception, `$documents` and `$fold` are allowed inside a `$facet` in a sub-pipeline that has its own source of rows,
+/// such as the sub-pipeline of a `$unionWith`.
 const REFUSED_OVER_ROWS: [&str; 15] = [
     "$facet",
     "$documents",

@@ -130,7 +130,7 @@ pub static STAGES: &[NameDocumentation] = name_table! { identity:
         r#"[{"t":1,"a":5},{"t":3,"a":6}]"#,
         r#"[{"t":1,"a":5},{"t":2},{"t":3,"a":6}]"#,
     ].remark("The partitions appear in the order of their first rows; MongoDB does not define their order.");
-    /// Adds to each row the rows that are reached by following equal values of two fields.
+    /// Adds to each row the rows that a repeated lookup reaches, from `connectFromField` to `connectToField`.
     "$graphLookup"(
         "from?: string, startWith: any, connectFromField: string, connectToField: string, as: string, maxDepth?: integer, depthField?: string, restrictSearchWithMatch?: object, pipeline?: array"
     ) [

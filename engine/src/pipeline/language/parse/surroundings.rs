@@ -26,7 +26,8 @@ pub struct PipelineSurroundings<'q> {
     /// Whether a `$facet` encloses the pipeline at any level.
     pub facet: bool,
     depth: usize,
-    /// The known fields of the rows that enter the pipeline, or of the rows before the current stage.
+    /// The known fields of the rows that enter the pipeline. While a stage is parsed, the known fields of the rows
+    /// before this stage.
     pub rows: RowFields,
     /// The position of the current stage in its pipeline.
     pub position: usize,

@@ -241,7 +241,7 @@ impl RowFields {
         }
     }
 
-    /// Returns the kind of a field that contains these rows, or `Any` at the maximum depth.
+    /// Returns the kind of a field whose values are rows with these fields, or `Any` at the maximum nesting depth.
     fn within(&self) -> ValueKind {
         if self.depth >= MAX_DEPTH {
             return ValueKind::Any;

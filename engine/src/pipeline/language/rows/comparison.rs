@@ -84,8 +84,8 @@ impl ComparisonTarget<'_> {
         Ok(None)
     }
 
-    /// Warns if the type or the allowed values of the field exclude the constant. A comparison by order ignores the
-    /// allowed values.
+    /// Warns if the type of the field excludes the constant. Also warns if the allowed values of the field exclude the
+    /// constant, unless the comparison is by order.
     fn refused(self, source: &FieldSource, constant: &Value, query: &Context) -> Converted {
         let FieldSource { types, path, form } = source;
         let name = excerpt_of(self.name);

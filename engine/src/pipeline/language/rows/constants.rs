@@ -36,10 +36,11 @@ const OPERATORS: [&str; 16] = [
     "type",
 ];
 
-/// A value after the conversion, or `None` if the conversion does not change the value.
+/// The value after the conversion of its constants, or `None` if the conversion does not change the value.
 pub type Converted = Result<Option<Value>>;
 
-/// The place of constants: the known fields of the input rows of a stage, and the variables that the stage can read.
+/// The surroundings of the constants in a stage: the known fields of the stage's input rows, and the variables that the
+/// stage can read.
 #[derive(Clone, Copy)]
 pub struct ConstantPlace<'p, 'q> {
     pub rows: &'p RowFields,
@@ -49,8 +50,8 @@ pub struct ConstantPlace<'p, 'q> {
     /// The kinds of the values of the variables.
     kinds: &'p [ValueKind],
     pub bound: Option<&'p BoundVariables<'p>>,
-    /// Whether a plain path may start from an object inside a row instead of the row itself, as in a `$redact` that
-    /// descends.
+    /// Whether the current object, from which paths without a variable start, may be an object inside a row. `true`
+    /// only in a `$redact` that may return `$$DESCEND`. Otherwise, the current object is the row itself.
     descends: bool,
 }
 
@@ -64,7 +65,7 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         ConstantPlace { rows, query, names, kinds, bound: None, descends: false }
     }
 
-    /// Returns the place inside an operator that binds the variables `bound`.
+    /// Returns the place of the constants inside an operator. The operator binds the variables `bound`.
     pub fn binding<'i>(self, bound: &'i BoundVariables<'i>) -> ConstantPlace<'i, 'q>
     where
         'p: 'i,
@@ -95,8 +96,8 @@ impl<'p, 'q> ConstantPlace<'p, 'q> {
         }
     }
 
-    /// Returns the kind of the values at a path of the current object. If the object may be inside a row, the kind is
-    /// uncertain, because the object may have other fields than the row.
+    /// Returns the kind of the values at a path of the current object. If the current object may be an object inside a
+    /// row, the kind is uncertain, because such an object may have other fields than the row.
     fn kind_in_current(self, path: &str) -> ValueKind {
         match self.rows.kind(path, self.query) {
             kind if !self.descends => kind,
@@ -116,7 +117,8 @@ pub fn filter(spec: &Value, place: ConstantPlace) -> Converted {
     recorded(below(spec, "", place), place)
 }
 
-/// Records a conversion in the query, so that the caller can check that all pages of a result use the same constants.
+/// Records the converted specification in the query. The caller of the query can then check that all pages of a result
+/// use the same constants.
 fn recorded(converted: Converted, place: ConstantPlace) -> Converted {
     if let Ok(converted) = &converted {
         place.query.record_conversion(converted.clone());

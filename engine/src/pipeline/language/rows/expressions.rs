@@ -96,8 +96,8 @@ fn membership(pair: &[Value], place: ConstantPlace) -> Converted {
     Ok(conversion::items(pair, converted.into()))
 }
 
-/// Converts the constants in literal arrays if the operator compares the arrays with an expression whose items have a
-/// known kind.
+/// Converts the constants in the literal arrays among the arguments of a set operator. Converts only if another
+/// argument is an expression whose items have a known kind. The constants are converted to this kind.
 fn sets(items: &[Value], place: ConstantPlace) -> Converted {
     let mut known = None;
     for item in items.iter().filter(|item| item.as_array().is_none()) {

@@ -46,7 +46,8 @@ const MAX_LISTED: usize = 8;
 #[derive(Debug, Clone)]
 pub struct RowFields {
     base: BaseFields,
-    /// The fields that stages have computed or removed. These fields override the fields of the base.
+    /// The fields that stages have computed or removed. Each of these fields overrides the field of the same name in
+    /// `base`.
     changed: Arc<BTreeMap<Arc<str>, ValueKind>>,
     depth: u32,
 }

@@ -115,8 +115,8 @@ impl Rule {
         self.apply_to_nodes(&mut plan.nodes, around) || changed
     }
 
-    /// Applies the rule to steps, and to the plans and steps inside these steps. A rule that moves filters does not
-    /// change steps that use random numbers.
+    /// Applies the rule to steps, and to the plans and steps inside these steps. If one of `nodes` uses random numbers,
+    /// a rule that moves filters can change only the plans and steps inside `nodes`.
     fn apply_to_nodes(&self, nodes: &mut Vec<PlanNode>, around: &Surroundings) -> bool {
         let may_change = !self.moves_filters || !nodes.iter().any(|node| draws(&node.text));
         let changed = match self.apply {

@@ -119,8 +119,9 @@ fn partitions_in_order(rows: &[PartitionedRow], count: usize) -> Vec<usize> {
 }
 
 impl DensifyOperator {
-    /// Starts the series of added rows at the lower bound, if the range is between two values, and the stage has no
-    /// partition fields or no input rows. The stage then adds the series even if no row has a value.
+    /// If the range is between two values, starts one series of added rows at the lower bound, in either of two cases:
+    /// the stage has no partition fields, or the stage has no input rows. The stage then adds the series even if no row
+    /// has a value.
     fn begin_series(&self, partitions: &mut Vec<DensifyPartition>) {
         let Range::Between(lower, _) = &self.densify.range else { return };
         if partitions.is_empty() {

@@ -1,4 +1,5 @@
-//! `$graphLookup`: adds to each row the rows that are reached by following equal values, nearest first.
+//! `$graphLookup`: for each row, finds rows by following equal values, and adds the found rows to the row, nearest
+//! first.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -25,7 +26,7 @@ struct SearchedRows {
     by_value: FxHashMap<Value, Vec<usize>>,
     /// For each row, the first row with the same `_id`, or `None` if the row has no `_id`.
     first: Vec<Option<usize>>,
-    /// The path of the values in a found row that the search looks up next.
+    /// The path of a field of the rows. After the search finds a row, the search looks up the values of this field.
     from: QueryPath,
     /// The results of earlier searches, by start value.
     known: FxHashMap<Value, Value>,
@@ -167,8 +168,8 @@ impl GraphLookupOperator {
 }
 
 impl SearchedRows {
-    /// Adds the values of a row at the path `from` to `values`. Adds the items of an array instead of the array. Skips
-    /// the values in `asked`.
+    /// Adds to `values` the values that a row has at the path `from`. Adds the items of an array instead of the array.
+    /// Skips the values that `asked` contains.
     fn next(&self, row: &Value, asked: &FxHashSet<Value>, values: &mut Vec<Value>, query: &Context) -> Result<()> {
         self.from.any(row, Leaf::Whole, &mut |value| {
             let Some(value) = value else { return Ok(false) };

@@ -29,7 +29,7 @@ pub fn set(object: &mut Object, path: &[Arc<str>], value: Value) {
     }
 }
 
-/// Sets the value at the path of a row. Returns the row. A row that is not an object stays unchanged.
+/// Sets the value at a path in a row. Returns the row. A row that is not an object stays unchanged.
 pub fn with(mut row: Value, path: &[Arc<str>], value: Value) -> Value {
     if let Value::Object(object) = &mut row {
         set(Arc::make_mut(object), path, value);

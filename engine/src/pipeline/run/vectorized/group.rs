@@ -21,7 +21,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{EXCEEDED_MEMORY, PipelineErrorCode, Result};
 use crate::pipeline::value::memory;
 
-/// A grouping that reads only cells.
+/// A grouping that reads its inputs from the cells of columns, without building rows.
 #[derive(Debug)]
 pub struct ColumnGroup {
     unwind: Option<(Arc<str>, bool)>,
@@ -119,8 +119,8 @@ impl ColumnGroup {
         self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
     }
 
-    /// Returns the rows of the groups, the number of selected rows, and the number of rows after the preceding step.
-    /// Returns `None` if the grouping must be evaluated by rows: a column is missing or cannot provide the values, an
+    /// Returns the rows of the groups, the number of selected rows, and the number of rows that are grouped. Returns
+    /// `None` if the grouping must be evaluated by rows: a column is missing or cannot provide the values, an
     /// expression may have failed, or the memory does not suffice.
     pub fn run(
         &self,

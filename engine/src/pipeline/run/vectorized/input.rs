@@ -26,7 +26,7 @@ pub struct RowInput {
     pub shape: Shape,
 }
 
-/// The structure of a row, with the index of the input at each position.
+/// The structure of a row. A leaf is the index of the input that provides the value.
 #[derive(Debug)]
 pub enum Shape {
     Input(usize),

@@ -12,7 +12,7 @@ use crate::pipeline::value::number::whole;
 /// The values of one input for some rows of a segment.
 #[derive(Clone, Copy)]
 pub enum InputValues<'a> {
-    /// The values of a whole segment, indexed by the row.
+    /// The values of all rows of the segment. The index of a value is the index of its row in the segment.
     Segment(&'a Segment),
     /// One string for each row, in the order of the rows, as codes of the dictionary.
     Codes(&'a [TextCode]),

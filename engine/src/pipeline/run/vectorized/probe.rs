@@ -1,4 +1,4 @@
-//! The foreign side of a `$lookup` over columns, which finds the rows with a value.
+//! The foreign side of a `$lookup` over columns: finds the rows that have a given value at a path.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct RowProbe<'a> {
     index: Option<RowIndex>,
 }
 
-/// The rows of each string, as chains of row indexes.
+/// An index of the rows by their string in the column. The rows with the same string form a chain.
 struct RowIndex {
     /// The first row of each string, by the code of the string.
     first: Vec<u32>,

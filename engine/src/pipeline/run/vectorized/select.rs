@@ -1,4 +1,5 @@
-//! Selects the rows of a scan by columns, as masks or as rows.
+//! Selects the rows that match the filter of a scan. The filter is evaluated on columns where possible. The result is a
+//! mask for each segment, or an iterator over the rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

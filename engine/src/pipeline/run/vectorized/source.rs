@@ -1,4 +1,5 @@
-//! Inputs that are bound to columns, and the values that the inputs provide for the rows of a segment.
+//! Column sources: inputs that are bound to the columns that they read. A source provides the values of its input for
+//! rows of a segment.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -156,8 +157,8 @@ impl<'a> ColumnSource<'a> {
         Ok(ChunkValues { input: InputValues::Values(buffer), texts: self.texts(), list_bytes, built_bytes })
     }
 
-    /// Returns whether reading the source builds a new array for each row. In contrast, a value from a row of the table
-    /// shares the row's array.
+    /// Returns whether reading the source builds a new array for each row. This is the
+    /// case if a column stores lists. An array that is read from a row of the table is shared with the row instead.
     pub fn builds_arrays(&self) -> bool {
         let ColumnSource::Column(column) = self else { return false };
         column.segments().iter().any(|segment| matches!(segment.cells(), Cells::Lists(_)))

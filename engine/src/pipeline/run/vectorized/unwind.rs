@@ -22,7 +22,8 @@ pub struct UnwoundSegment {
 }
 
 impl UnwoundSegment {
-    /// Unwinds the rows of a segment. `preserve` keeps rows without items. Replaces the rows of the previous segment.
+    /// Unwinds rows of a segment. The result replaces the rows that the previous call has unwound. If `preserve` is
+    /// set, the result also contains the rows without items.
     pub fn fill(
         &mut self,
         column: &Column,

@@ -29,7 +29,8 @@ struct Areas {
     positive: u64,
     negative: u64,
     nan: u64,
-    /// The number of rows with a NaN, up to and including the row of this entry in `Integral::before`.
+    /// The number of rows whose sort value or input value is NaN. Counts the rows of `Integral::before` up to the row
+    /// of this entry, which is included.
     nan_points: u64,
 }
 
@@ -49,7 +50,7 @@ impl Areas {
         }
     }
 
-    /// Returns the sum of the areas in this prefix that are not in the earlier prefix `start`.
+    /// Returns the sum of the areas that were added after `start`. `start` is an earlier value of this sum.
     fn since(&self, start: &Areas) -> f64 {
         let (positive, negative) = (self.positive > start.positive, self.negative > start.negative);
         match (positive, negative) {

@@ -22,7 +22,8 @@ struct Moments {
     y: f64,
     products: f64,
     not_finite: u64,
-    /// The sum of all numbers in the pairs that `not_finite` counts. Each of these pairs adds an infinity or NaN.
+    /// The sum of all numbers in the pairs that `not_finite` counts. With at least one such pair, the sum is infinite
+    /// or NaN.
     sum: f64,
 }
 

@@ -89,7 +89,7 @@ enum InputColumnValues {
     /// The value that an expression has for every row.
     Constant,
     Known(TypedValues),
-    /// Values, each of which is computed when the value is read for the first time.
+    /// Values that are computed at the first read, and then stored.
     Computed(Vec<Option<Option<Value>>>),
     /// Values that are computed at each read.
     Passing,
@@ -147,8 +147,8 @@ impl<'a> InputColumn<'a> {
         Ok(self.last.value.as_ref())
     }
 
-    /// Returns the value for a row as [`get`](InputColumn::get) does, and the number of bytes that a function must
-    /// charge the query if the function keeps the value.
+    /// Returns the value for a row as [`get`](InputColumn::get) does. Also returns a number of bytes. A function that
+    /// keeps the value must charge the query for this number of bytes.
     pub fn get_kept(&mut self, row: usize, partition: &WindowPartition) -> Result<(Option<Value>, usize)> {
         let value = self.get(row, partition)?.cloned();
         Ok((value, self.last_bytes))

@@ -53,7 +53,7 @@ impl<'a> RankWindow<'a> {
         Ok(RankWindow { kind, count, values, ranks, tree })
     }
 
-    /// Returns the values of the window at `places` in the sort order, counted from 0.
+    /// Returns the values at `places` in the sorted window. The first place is 0.
     fn at(&self, places: Range<usize>, partition: &WindowPartition) -> Result<Vec<Value>> {
         partition.check_bytes(places.len() * size_of::<Value>())?;
         let mut values = Vec::with_capacity(places.len());
@@ -64,8 +64,9 @@ impl<'a> RankWindow<'a> {
         Ok(values)
     }
 
-    /// Returns the smallest number in the window that is greater than or equal to at least the fraction `share` of the
-    /// numbers. Returns null if the window contains no numbers.
+    /// Returns a percentile of the numbers in the window. At least the fraction `share` of the numbers must be less
+    /// than or equal to the result. Returns the smallest number of the window that satisfies this condition, or null if
+    /// the window contains no numbers.
     fn percentile(&self, share: f64) -> Value {
         let held = self.tree.held;
         match held {

@@ -24,14 +24,15 @@ const PLACE_BYTES: usize = size_of::<(SetPlace, Value)>() * 2;
 pub struct SetWindow<'a> {
     column: InputColumn<'a>,
     is_of_items: bool,
-    /// The places of each value in the window, in ascending order.
+    /// For each value, the places at which the value occurs in the window, in ascending order.
     places: FxHashMap<Value, VecDeque<SetPlace>>,
-    /// The values by their first places.
+    /// Each value under the first place at which the value occurs in the window.
     first: BTreeMap<SetPlace, Value>,
 }
 
 impl<'a> SetWindow<'a> {
-    /// Creates an empty set of the values or, with `is_of_items`, of the items of arrays.
+    /// Creates an empty set. The set collects the values of `input` or, with `is_of_items`, the items of these values,
+    /// which must be arrays.
     pub fn new(input: &'a Expr, is_of_items: bool, partition: &WindowPartition) -> Result<SetWindow<'a>> {
         let column = InputColumn::new(input, partition)?;
         Ok(SetWindow { column, is_of_items, places: FxHashMap::default(), first: BTreeMap::new() })

@@ -19,7 +19,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Result, err};
 use crate::pipeline::value::sum::Sum;
 
-/// Values that can be merged in their order.
+/// Values that can be merged in the order of their rows.
 pub trait Merge: Clone + Default {
     /// Merges the values of later rows into this value.
     fn merge(&mut self, later: &Self, query: &Context) -> Result<()>;
@@ -37,12 +37,12 @@ pub struct TwoStacks<T> {
     /// value of a row combines the row's value with the values of all later rows in `front`.
     front: Vec<(T, usize)>,
     back: Vec<T>,
-    /// The merged values of `back`. If no row ever leaves the window, `back` is empty, and `total` contains the merged
-    /// values of all rows.
+    /// If rows leave the window, the merged values of `back`. Otherwise, `back` is empty, and `total` contains the
+    /// merged values of all rows in the window.
     total: T,
     /// The number of bytes that the query is charged for `total`.
     total_bytes: usize,
-    /// Whether rows leave the window.
+    /// Whether `back` keeps values. `false` if no row ever leaves the window.
     keeps: bool,
 }
 

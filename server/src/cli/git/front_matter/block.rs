@@ -29,8 +29,8 @@ pub fn find<'a>(text: &'a str, warnings: &mut Vec<Warning>) -> Option<Block<'a>>
     Some(Block { format, text: inside, first_line: 2, body, is_ambiguous })
 }
 
-/// Returns the format whose name follows `---`, or `None` for a name of no supported format. Adds a warning if the name
-/// is that of another known format, such as `js`.
+/// Returns the format whose name follows `---`, or `None` if no supported format has this name. Adds a warning if the
+/// name belongs to a known format that is not supported, such as `js`.
 fn format_of(name: &str, warnings: &mut Vec<Warning>) -> Option<FrontMatterFormat> {
     match name.to_ascii_lowercase().as_str() {
         "yaml" | "yml" => Some(FrontMatterFormat::Yaml),

@@ -34,7 +34,7 @@ pub struct Block<'a> {
     pub first_line: usize,
     /// The text after the front matter.
     pub body: &'a str,
-    /// Whether the text may also be Markdown between two horizontal rules.
+    /// Whether the front matter may instead be Markdown between two horizontal rules.
     pub is_ambiguous: bool,
 }
 

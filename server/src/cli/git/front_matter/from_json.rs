@@ -102,8 +102,8 @@ fn convert(
     })
 }
 
-/// Converts a number that JSON would write in another way, such as `1.50`. An integer outside the range of signed
-/// 64-bit integers becomes text, and so does a fraction that a double would round.
+/// Converts a number whose text would change if the number were written as JSON again, such as `1.50`. An integer
+/// outside the range of signed 64-bit integers becomes text, and so does a fraction that a double would round.
 fn number(text: &str) -> Value {
     let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match serde_json::from_str(text) {

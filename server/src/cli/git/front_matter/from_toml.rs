@@ -12,8 +12,9 @@ const MAX_FAULTS: usize = 20;
 /// The maximum size of a name in bytes. An invalid statement with a longer name is left out instead of kept as text.
 const MAX_NAME: usize = 1_000;
 
-/// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are kept as text or left out, each with
-/// a warning. If the other statements are still not valid TOML, adds a warning and returns `None`.
+/// Returns the entries of front matter. Up to [`MAX_FAULTS`] invalid statements are tolerated. The value of an invalid
+/// statement is kept as text, or the statement is left out. Both cases cause a warning. If the rest is still not valid
+/// TOML, adds a warning and returns `None`.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut source = block.text.to_owned();
     let mut found = Vec::new();

@@ -13,8 +13,8 @@ use super::entry::{
 /// values deeper than [`MAX_DEPTH`] before the parser fails.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
-/// Returns the entries of front matter. Returns `None` if the text is not empty and has no names with values. Text
-/// between two lines `---` is then Markdown between two horizontal rules.
+/// Returns the entries of front matter. Returns `None` if the text is not empty and has no names with values. If such a
+/// text is between two lines `---`, the text is Markdown, and the lines are horizontal rules.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut found = Vec::new();
     match parse(block.text, block.first_line, &mut Budget::new(), &mut found) {
@@ -75,8 +75,8 @@ fn nameless(line: usize) -> Warning {
     Warning { line, reason: "the line of front matter is left out: it is not of the form `name: value`".to_owned() }
 }
 
-/// Splits front matter into parts with their line numbers in the file. Indented lines, list items, closing brackets,
-/// comments and empty lines belong to the preceding part.
+/// Splits front matter into parts, each with the number of its first line in the file. Every line begins a part, except
+/// indented lines, list items, closing brackets, comments and empty lines. These lines belong to the preceding part.
 fn parts<'a>(block: &Block<'a>) -> Vec<(usize, &'a str)> {
     let mut parts = Vec::new();
     let (mut start, mut end, mut first_line) = (0, 0, block.first_line);
@@ -136,7 +136,8 @@ struct YamlReader<'a, 'e> {
 }
 
 impl<'e> YamlReader<'_, 'e> {
-    /// Returns the entries of the only document.
+    /// Returns the entries of the YAML document. Returns `None` if the document is not a mapping and not empty. Fails
+    /// if the YAML has a second document.
     fn document(&mut self) -> Result<Option<Vec<FrontMatterEntry>>, Warning> {
         let mut entries = Some(Vec::new());
         let mut documents = 0;

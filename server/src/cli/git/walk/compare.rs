@@ -43,8 +43,8 @@ impl HistoryWalk<'_> {
         self.assign_released_slugs(outbox)
     }
 
-    /// Returns the articles of renamed files, by the new path. A new file is a renamed file if the new file has the
-    /// text of a missing file. Removes these articles from `gone`.
+    /// Removes the articles of renamed files from `gone`, and returns these articles by their new paths. A missing file
+    /// was renamed if a new file has the same text.
     fn renames(
         &self,
         gone: &mut Vec<Article>,
@@ -86,8 +86,9 @@ mod tests {
     use crate::cli::git::source::FileSource;
     use crate::cli::git::walk::ProjectArticles;
 
-    /// Compares articles at these paths with `files`. The folder itself is empty, so no file can be read. Returns the
-    /// paths of the changed articles, the number of articles, and the paths that are reported missing.
+    /// Compares articles at these paths with `files`. The source is an empty folder, so the text of no file can be
+    /// read. Returns the paths of the changed articles, the number of articles, and the paths that are reported
+    /// missing.
     fn compared(paths: &[&str], files: Files) -> (Vec<String>, usize, Vec<String>) {
         let (folder, globs) = (tempfile::tempdir().expect("a folder"), glob_set(&[]).expect("valid globs"));
         let article = |path: &str| {

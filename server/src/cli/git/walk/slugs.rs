@@ -9,7 +9,8 @@ use crate::cli::git::slug;
 
 impl HistoryWalk<'_> {
     /// Assigns a slug to an article and returns the slug. `wanted` is the slug in the front matter of the file. If
-    /// another article has this slug, the file waits for the slug.
+    /// another article has the wanted slug, this article gets a different slug, and the file waits until the wanted
+    /// slug is free.
     pub fn slug(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let slug = self.assign(article, path, wanted);
         match wanted.filter(|wanted| *wanted != slug) {
@@ -19,8 +20,9 @@ impl HistoryWalk<'_> {
         slug
     }
 
-    /// Assigns a slug to an article. A file that keeps its path keeps the slug of the path, unless its front matter has
-    /// another slug that is free.
+    /// Assigns a slug to an article. The article keeps its current slug if its path has not changed and one of these
+    /// conditions holds: the current slug is `wanted`; or the current slug is derived from the path, and `wanted` is
+    /// `None` or not free.
     fn assign(&mut self, article: &Article, path: &str, wanted: Option<&str>) -> String {
         let current = article.slug();
         let is_kept = match wanted {

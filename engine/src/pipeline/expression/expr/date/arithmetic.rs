@@ -193,8 +193,8 @@ fn trunc(call: &OperatorCall, env: &Env) -> Answer {
     some(Value::Date(trunc_to(ms, unit, size, &zone, first_day)?))
 }
 
-/// Returns the start of the bin that contains an instant. Bins are counted from 2000-01-01. Bins of weeks are counted
-/// from the first start of a week on or after 2000-01-01.
+/// Returns the start of the bin that contains an instant. Bins of weeks are counted from the first start of a week on
+/// or after 2000-01-01. All other bins are counted from 2000-01-01.
 fn trunc_to(ms: i64, unit: Unit, size: i64, zone: &TimeZone, first_day: Weekday) -> Result<i64> {
     let date = local(ms, zone)?.date();
     let origin = civil_date(2000, 1, 1);

@@ -286,7 +286,7 @@ fn full_year(year: i64, digits: usize) -> i64 {
     }
 }
 
-/// The unread part of a piece of the string.
+/// A piece of the string that is being read. Only the unread part of the piece is kept.
 struct Piece<'p> {
     rest: &'p [u8],
 }

@@ -84,8 +84,8 @@ impl Zone {
         }
     }
 
-    /// Reads the zone at the front of a string. Returns the zone and its length in bytes, or an error with the length
-    /// if the name is unknown.
+    /// Reads the zone at the front of a string. Returns the zone and the number of bytes read. If the name of the zone
+    /// is unknown, the error is the number of bytes read.
     pub fn read(text: &[u8]) -> Result<(Zone, usize), usize> {
         let mut start = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'(')).count();
         if text[start..].starts_with(b"GMT") && matches!(text.get(start + 3), Some(b'+' | b'-')) {

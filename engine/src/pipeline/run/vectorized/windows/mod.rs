@@ -54,8 +54,9 @@ pub struct ColumnWindows {
 }
 
 impl ColumnWindows {
-    /// Creates windows over columns. The following steps read the fields in `written`, or whole rows if `written` is
-    /// `None`. Returns `None` if columns cannot replace the projection, or cannot provide the inputs or the order.
+    /// Creates windows over columns. `before` is the projection that precedes the stage. The steps after the stage read
+    /// the fields in `written`, or whole rows if `written` is `None`. Returns `None` if columns cannot replace the
+    /// projection, or cannot provide the inputs or the order of the stage.
     pub fn new(
         before: Option<&Arc<Projection>>,
         stage: &Arc<ast::Windows>,
@@ -252,7 +253,8 @@ impl<'a, 's> PartitionKeys<'a, 's> {
 }
 
 /// Returns the index of a path in `paths`. Adds the path if `paths` does not contain it. Returns `None` if columns
-/// cannot provide the path. With `keeps_ids`, the step keeps the ids of the table, so the ids need no column.
+/// cannot provide the path. If `keeps_ids` is set, the path `_id` needs no column, because the step keeps the ids of
+/// the table.
 fn index_of(
     paths: &mut Vec<(Arc<str>, Option<Input>)>,
     path: &FieldPath,

@@ -1,4 +1,4 @@
-//! The columns that windows read, and the partitions of their rows.
+//! The selected rows, their values in the columns that windows read, and the partitions of the rows.
 
 use std::borrow::Cow;
 use std::rc::Rc;
