@@ -46,7 +46,7 @@ pub trait Plugin: Send + Sync + 'static {
         Ok(HookOutput::default())
     }
 
-    /// Checks a model's arguments for the plugin's tool. Returns the violations.
+    /// Checks the arguments with which a language model calls the plugin's tool. Returns the violations.
     fn check_arguments(&self, _arguments: &Object) -> Vec<Violation> {
         Vec::new()
     }
@@ -97,7 +97,7 @@ pub enum Hook {
 pub struct Subscription {
     /// The patterns of event types: `article.created`, `article.*`, `*.created` or `*`.
     pub events: Vec<Arc<str>>,
-    /// The traits of which the event's aggregate type must have at least one.
+    /// The names of traits. The event's aggregate type must have at least one of these traits.
     pub traits: Vec<Arc<str>>,
 }
 

@@ -44,8 +44,9 @@ fn plugins() -> Plugins {
     Plugins::new(vec![Arc::new(Agent(about))], 1).expect("plugins")
 }
 
-/// Returns an engine with its own store, and a second handle on that store for the test to write through. Every task
-/// that works on a workspace holds a reference to the clock.
+/// Returns an engine with its own store, and a second handle on that store. Tests write to the store through the second
+/// handle. Tests count the running tasks by the references to `clock`, because every task that works on a workspace
+/// holds a reference.
 async fn engine(clock: &Arc<SystemClock>) -> (Arc<Engine>, Store) {
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();

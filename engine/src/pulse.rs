@@ -11,8 +11,8 @@
 //! Servers on one SurrealDB are equal. Nothing depends on which server a request reaches.
 //!
 //! * **The log decides.** Every append is committed under the guard on `head:log`. If another server has appended
-//!   first, the server reads the new events and decides again. A server rejects an append only if the server's view is
-//!   current.
+//!   first, the commit fails, and the server that tried the commit reads the new events and decides again. A server
+//!   rejects an append only if the server's view is current.
 //! * **Reads compare the head** in one query, which concurrent reads share (`shared_check.rs`): a read may share
 //!   only a check that began after the read. `?consistency=eventual` skips the check.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
@@ -61,7 +61,8 @@ const GATHER: Duration = Duration::from_millis(5);
 /// The pause after a failed report.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The time after which the log of an open workspace is checked even if no server has reported progress and no server
-/// has stopped. The check finds changes whose report was written so late that the queries missed the report.
+/// has stopped. The check finds changes that the queries of the pulse have missed because another server reported the
+/// changes late.
 const CHECK_AFTER: Duration = Duration::from_secs(120);
 /// The maximum number of workspaces that are checked after one query.
 const CHECKS: usize = 16;

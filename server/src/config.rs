@@ -151,7 +151,8 @@ impl Embedding {
     }
 }
 
-/// Settings of the metrics: the address that serves them. If the address is empty, no metrics are served.
+/// Settings of the metrics: the address at which the server serves metrics. If the address is empty, no metrics are
+/// served.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {

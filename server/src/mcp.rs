@@ -166,8 +166,9 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
     Err(ApiError::new(status, code, text).into())
 }
 
-/// Returns the error message for a body that the library could not read. Uses the library's text only for a body that
-/// is not JSON, because the text about a JSON body names the library's types.
+/// Returns the error message for a body that the protocol's library could not read. `text` is the library's message.
+/// For a body that is not JSON, the returned message contains `text`. For a JSON body, the message does not contain
+/// `text`, because `text` names the library's types.
 fn unreadable_body_message(text: &str) -> String {
     match text.trim_start_matches("fail to deserialize request body").trim_start() {
         message if message.contains(" line ") => format!("the body is not JSON: {}", message.replace('`', "'")),

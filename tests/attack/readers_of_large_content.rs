@@ -48,7 +48,7 @@ async fn append(other: &Client) {
     post(other, "/api/v1/aggregates/seen/events", &event).await;
 }
 
-/// Appends events with a key until all reads are done.
+/// Appends events until all reads are done. `other` uses another key than the readers.
 async fn append_beside_readers(other: Client, done: Arc<AtomicUsize>) {
     while done.load(Ordering::SeqCst) < READERS * READS {
         append(&other).await;

@@ -1,4 +1,5 @@
-//! Measures the time of authenticating a key or token that was authenticated before. Every request has this cost.
+//! Measures the time of authenticating a key or token that was authenticated before. Almost every request has this
+//! cost.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -8,8 +8,8 @@ use std::sync::mpsc;
 /// The number of servers that run at the same time.
 const CONCURRENCY: usize = 4;
 
-/// Runs `run` for each item on its own runtime. Returns the results, with failures and panics as text, in the order of
-/// the items.
+/// Calls `run` for each item, with a separate runtime for each call. Returns the results in the order of the items. A
+/// failure or panic is returned as text.
 pub fn each<'a, T: Sync, R: Send, F>(items: &'a [T], run: impl Fn(&'a T) -> F + Sync) -> Vec<Result<R, String>>
 where
     F: Future<Output = anyhow::Result<R>>,

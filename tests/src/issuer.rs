@@ -135,8 +135,8 @@ impl Provider {
     }
 }
 
-/// Returns the settings for an issuer like that of a Supabase project. The tokens are signed with a secret. The e-mail
-/// address in a token counts as verified unless the token says otherwise.
+/// Returns the settings for an issuer like that of a Supabase project. The tokens are signed with a secret. If a token
+/// does not contain the claim `email_verified`, the e-mail address in the token counts as verified.
 pub fn secret_issuer() -> IssuerSettings {
     IssuerSettings {
         issuer: SECRET_ISSUER.into(),

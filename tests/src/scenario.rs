@@ -137,7 +137,7 @@ fn expected(expectation: &str) -> Expected {
     Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
 
-/// Saves each value that the step lists in `save` and that the response shows.
+/// Saves each value that the step lists in `save`. Skips values that the response does not contain.
 fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     for (name, place) in &step.save {
         let found = match place.strip_prefix("header ") {

@@ -1,6 +1,6 @@
-//! Tests that every operation and status of the document occurs in a scenario. Exceptions are listed in
-//! `tests/coverage.txt`: one line for each fault that any operation may return, and one line for each other exception.
-//! The list may only shrink.
+//! Tests that the scenarios show every operation of the OpenAPI document with every status of the operation.
+//! `tests/coverage.txt` lists exceptions: one line for each status of a fault that any operation may return, and one
+//! line for each other exception. The list may become shorter, but not longer.
 
 use std::collections::BTreeSet;
 

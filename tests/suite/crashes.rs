@@ -199,8 +199,8 @@ async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
     assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
 }
 
-/// The torn record has fewer bytes than the header of a record. A replay could mistake these bytes for padding, and the
-/// records after these bytes for damage.
+/// The torn record has fewer bytes than the header of a record. If the record stayed in the log, a replay could mistake
+/// the record for padding, and could mistake later records for damage.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_torn_record_shorter_than_a_record_header_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];
@@ -208,7 +208,8 @@ async fn a_torn_record_shorter_than_a_record_header_is_truncated() {
     assert!(matches!(&kept[..], [(_, cut)] if cut == &bytes), "{kept:?}");
 }
 
-/// The record is torn at a block boundary, so the remaining part of the record is valid.
+/// The record is torn at a block boundary. Every remaining block of the record is valid, although the record is
+/// incomplete.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_torn_at_a_block_boundary_is_truncated() {
     const BLOCK: u64 = 32 << 10;

@@ -30,7 +30,7 @@ impl SharedWorkspace {
         SharedWorkspace { engines, owner }
     }
 
-    /// Returns the handles of another owner, who signed in with a token on the second server, and the owner's id.
+    /// Adds another owner, who signs in with a token on the second server. Returns the owner's handles and id.
     async fn signed_in_owner(&self, name: &str) -> (Owner, Writer, String) {
         let (engine, email) = (&self.engines[1], format!("{name}@example.com"));
         let caller = join(engine, &self.owner.owner, &token(name), &email, Role::Owner).await.expect("joined");

@@ -35,8 +35,8 @@ struct Recorded {
     expected: Option<Value>,
     /// The code of the expected error, or zero if the code was not recorded.
     error_code: Option<i32>,
-    /// The code to expect if `error_code` is zero. If this code is missing as well, every number is accepted except the
-    /// codes of an unknown stage and of exceeded memory.
+    /// The code of the expected error if `error_code` is zero. If `error_code` is zero and this field is missing, every
+    /// numeric code is accepted, except the codes of an unknown stage and of exceeded memory.
     code_by_source: Option<i32>,
     #[serde(default)]
     unordered: bool,
@@ -115,7 +115,7 @@ fn list() -> PathBuf {
     root().join("tests/replay/known.txt")
 }
 
-/// Parses a line of the list into the case and the reason for its difference.
+/// Parses a line of `known.txt`. Returns the case, and the reason why its result differs from the recorded result.
 fn known(line: &str) -> ((String, usize), &str) {
     let (case, reason) = line.split_once(' ').expect("a case and its reason");
     let (file, number) = case.split_once(':').expect("a file and its line");

@@ -1,4 +1,5 @@
-//! Tests that no step is lost or done twice when a plugin fails occasionally, is stopped, and is fixed.
+//! Tests that no step is lost or done twice if a plugin fails for some events, is then stopped, and is later replaced
+//! by a fixed version.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

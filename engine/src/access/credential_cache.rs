@@ -33,7 +33,8 @@ struct Entries {
     users: HashMap<Arc<str>, Arc<CachedUser>>,
     /// The keys that were read from a store that several servers may share, each with the time of the read.
     remembered: HashMap<String, (Arc<CachedKey>, i64)>,
-    /// The number of changes so far. Records that were read before the last change are not cached.
+    /// The number of times that the cache was cleared because records in the store had changed or might have changed.
+    /// Records that were read before the cache was last cleared are not cached.
     changes: u64,
 }
 

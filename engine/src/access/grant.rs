@@ -1,6 +1,6 @@
 //! Access rights of callers with long-running requests. A right ends when its key is revoked, when its user leaves the
-//! workspace or gets a lower role there, or when its credential expires. Such a change may happen in this process or in
-//! another process.
+//! workspace or gets a lower role there, or when its credential expires. A right also ends if another process revokes
+//! the key or changes the membership.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,8 @@ pub struct HeldRights {
 #[derive(Default)]
 struct GrantState {
     ended: HashMap<GrantBasis, watch::Sender<bool>>,
-    /// Whether a task checks for changes by other processes and for new expiries.
+    /// Whether a task periodically checks in the store whether the keys and memberships still exist. Another process
+    /// may have ended a key or a membership, or changed the expiry of a key.
     is_watched: bool,
 }
 
@@ -42,8 +43,8 @@ impl HeldRights {
         }
     }
 
-    /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all rights of the user
-    /// in the workspace.
+    /// Ends each right of a user in a workspace if the right needs a higher role than `role`. `None` ends all rights of
+    /// the user in the workspace.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
         self.held.lock().ended.retain(|basis, ended| {
             let is_over = matches!(basis, GrantBasis::Member(workspace, user, least)
@@ -61,8 +62,8 @@ pub struct Grant {
     access: Arc<Access>,
     expires_at: Option<i64>,
     bases: Vec<(GrantBasis, watch::Receiver<bool>)>,
-    /// Whether the store was checked after the registration. The key or the membership may have ended just before the
-    /// registration.
+    /// Whether the store was checked after the right was registered. The check finds a key or a membership that ended
+    /// just before the registration.
     is_checked: bool,
 }
 

@@ -149,8 +149,8 @@ impl Access {
     }
 }
 
-/// Returns the new records of the key `heir`, which takes the place of the revoked key, and of the keys derived from
-/// `heir`. `below` contains all keys that are derived from the revoked key.
+/// Returns the new records of the key `heir` and of the keys derived from `heir`. The key `heir` takes the place of the
+/// revoked key. `below` contains all keys that are derived from the revoked key.
 fn moved_to(revoked: &KeyRecord, heir: &KeyRecord, below: &[KeyRecord]) -> Vec<KeyRecord> {
     let line = below.iter().filter(|one| one.id == heir.id || one.ancestors.contains(&heir.id));
     line.map(|one| moved(one, &revoked.ancestors, heir.ancestors.len(), revoked.derived_from.clone())).collect()

@@ -113,7 +113,8 @@ impl Access {
     }
 }
 
-/// Returns the ids of the revoked devices to remove when one more device is revoked.
+/// Returns the ids of the revoked devices to delete when one more device is revoked, so that at most [`MAX_REVOKED`]
+/// revoked devices are stored. Selects the devices that were revoked first.
 fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
     revoked.sort_by_key(|one| one.revoked_at);

@@ -11,9 +11,9 @@
 //!   grant access to all workspaces of their user.
 //! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
 //!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
-//!   users a workspace of their own, a user's first token creates this workspace, invited or not, and a later token
-//!   creates it again if it is missing. A user who is removed from all other workspaces therefore still has a
-//!   workspace.
+//!   users a workspace of their own, a user's first token creates this workspace, even if the user has an invitation.
+//!   A later token creates this workspace again if it is missing. A user who is removed from all other workspaces
+//!   therefore still has a workspace.
 //! * **Access is checked on every request.** A server that is alone on its store caches keys and users until a record
 //!   changes. With several servers, each request reads key, user, memberships and plan with one query. A token's
 //!   signature is checked once, and the result is remembered until the token expires or its issuer's keys change. The

@@ -65,7 +65,8 @@ impl Access {
     }
 }
 
-/// Checks that an id from a file is a UUID. Ids become parts of the names of objects and databases.
+/// Checks that an id is a UUID. An id from a file could be any text, but ids become parts of the names of objects and
+/// databases.
 pub fn check_id(id: &Arc<str>) -> Result<()> {
     let is_ours = uuid::Uuid::try_parse(id).is_ok_and(|uuid| uuid.to_string() == **id);
     match is_ours {

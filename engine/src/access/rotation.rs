@@ -1,4 +1,4 @@
-//! Rotation: a successor replaces a key, and the replaced key stays valid for a time, during which its users switch to
+//! Rotation: a successor replaces a key. The replaced key stays valid for some time, so that its users can switch to
 //! the successor.
 
 use std::sync::Arc;
@@ -56,10 +56,10 @@ impl Access {
 
     /// Returns the record of the successor of a key.
     ///
-    /// If the caller's key is neither the rotated key nor an ancestor or a descendant of the rotated key, the successor
-    /// is derived from the caller's key, like every key that the caller's key creates. The caller receives the secret
-    /// of the successor, so the successor must not outlast the caller's key. In all other cases, and if the caller has
-    /// no key, the successor has the origin and the ancestors of the rotated key.
+    /// The successor has the origin and the ancestors of the rotated key if the caller has no key, or if the caller's
+    /// key is the rotated key, an ancestor of the rotated key, or derived from the rotated key. In all other cases, the
+    /// successor is derived from the caller's key: the caller receives the secret of the successor, so the successor
+    /// must not outlast the caller's key.
     async fn successor(
         &self,
         caller: &Caller,

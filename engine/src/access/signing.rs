@@ -179,7 +179,8 @@ impl Access {
         Ok(known.signing(now).cloned().unwrap_or(key))
     }
 
-    /// Returns the key with this id. Lookups of unknown ids in the store are limited, since ids are client input.
+    /// Returns the key with this id. Limits how often unknown ids are looked up in the store, because clients choose
+    /// the ids.
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
         let now = self.clock.now_ms();
         let is_stale = {

@@ -204,8 +204,8 @@ struct History {
     /// pause, the other server can read the log and commit. Without the pause, the server that committed last would
     /// almost always be the first to commit again, because the other servers must read its events before each attempt.
     pause: Option<Duration>,
-    /// The number of upcoming batches for which client-chosen ids and keys are looked up before writing. Set when the
-    /// store rejects a known id or key, or when a batch contains a repeated request.
+    /// The number of upcoming batches for which client-chosen ids and keys are looked up before the write. Set when the
+    /// store rejects a batch with such ids or keys, or when a batch contains a repeated request.
     lookups_left: u32,
 }
 

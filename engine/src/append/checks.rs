@@ -87,8 +87,9 @@ impl View<'_> {
         self.check_stream(new, before.as_deref()).map(drop)
     }
 
-    /// Checks that the type exists, that the append may write to it, and that the event type, payload and metadata are
-    /// valid. An event without a type has the type of its stream. `before` is the stream's aggregate.
+    /// Checks that the aggregate type of an event exists, that the append may write to this type, and that the event
+    /// type, payload and metadata are valid. If the event has no aggregate type, the type of its stream applies.
+    /// `before` is the stream's aggregate.
     pub(super) fn check_type(
         &self,
         new: &NewEvent,

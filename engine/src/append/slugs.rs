@@ -58,8 +58,9 @@ pub struct Choice<'a> {
     pub renames: bool,
     /// The slugs of the log from which the event is imported.
     pub in_log: Option<&'a SlugsInLog>,
-    /// Whether the event was recorded in another log. Such an event keeps its slug if `renames` is `false`, or if no
-    /// other article, except articles of that log, has the same slug.
+    /// Whether the event was recorded in another log. If `renames` is `false`, such an event keeps its slug. If
+    /// `renames` is `true`, such an event keeps its slug unless an article that is not from the other log has the same
+    /// slug.
     pub is_imported: bool,
 }
 

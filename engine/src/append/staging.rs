@@ -55,11 +55,12 @@ pub struct StagedBatch {
     pub types_changed: u64,
 }
 
-/// The ids of the agents that events concern, each with the index of the event.
+/// Pairs of an agent's id and the index of an event that concerns the agent.
 type ConcernedAgents = Vec<(Arc<str>, usize)>;
 
 impl StagedBatch {
-    /// Returns the events, and the agents that the events concern, each agent with the index of the event.
+    /// Returns the events, and the agents that the events concern. Each agent has the index of the event that concerns
+    /// the agent.
     pub fn events_with_feed(&self) -> (Vec<Arc<Event>>, ConcernedAgents) {
         let events = self.events.iter().map(|write| write.event.clone()).collect();
         let agents = |(index, write): (usize, &EventWrite)| -> Vec<_> {

@@ -113,7 +113,7 @@ pub(super) struct MaintenanceTimes {
 pub(super) struct ArchivePosition {
     pub position: u64,
     pub epoch: u64,
-    /// The workspace's counter of definition changes, read before the last attempt that archived the log to its end.
+    /// The workspace's counter of definition changes, as of the start of the last attempt that archived the whole log.
     types_changed: Option<u64>,
     last_recorded_at: Option<i64>,
     /// The time of the last successful attempt, in milliseconds since 1970.

@@ -27,7 +27,8 @@ struct DumpLine {
 }
 
 /// Writes a dump if anything other than the last use of keys has changed since the last dump. If `is_checked` is
-/// `false`, also writes a dump if the key does not open the last dump. Returns whether a dump was written.
+/// `false`, also writes a dump if the last dump cannot be read with the archive's key. Returns whether a dump was
+/// written.
 pub async fn write(archive: &Archive, control: &DatabaseReader, now_ms: i64, is_checked: bool) -> Result<bool> {
     // Lists the dumps before the records are read, so that `write_after` notices a dump of another server with later
     // records.

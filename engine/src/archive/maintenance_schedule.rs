@@ -15,8 +15,8 @@ use crate::workspace::notices::notify_of_backup;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-/// The maximum age of a verification that still counts, in milliseconds. Applies only if a new verification fails with
-/// an error.
+/// The maximum age of the last verification of an archive, in milliseconds, if a new verification fails with an error.
+/// Up to this age, the result of the last verification is used instead.
 const VERIFIED_WITHIN_MS: i64 = 2 * DAY_MS;
 /// The number of digests that are kept in an epoch of a workspace.
 const DIGESTS: usize = 48;

@@ -9,8 +9,8 @@
 //! id of the installation. Everything in a workspace follows from its log, so nothing else is archived.
 //!
 //! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
-//!   end of the archive, from memory if possible. The leader reads the definitions after the events: a definition is
-//!   stored before the first event that uses it, so no definition is missed. The leader then copies the bytes of files.
+//!   end of the archive, from memory if possible. Then the leader reads the definitions: a definition is stored before
+//!   the first event that uses it, so this order misses no definition. The leader then copies the bytes of files.
 //!   Last, the leader creates the segment under the next number if the key is free. If two servers create the same
 //!   segment, one of them succeeds, and the other server continues after the new segment. Only appends with
 //!   `Foldwork-Durability: archived` wait for the archive.

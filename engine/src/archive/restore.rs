@@ -117,7 +117,8 @@ struct RestoreRun<'r> {
     present: u64,
     /// The new ids of the files that were restored into another workspace.
     moved: HashMap<AggregateId, AggregateId>,
-    /// The definitions after the last event that was read, each with the time at which it was archived.
+    /// The definitions that were read after the last event and are not applied yet, each with the time at which it was
+    /// archived.
     held: Vec<(Value, i64)>,
     pending: Vec<Event>,
     pending_bytes: usize,

@@ -110,7 +110,8 @@ pub struct ArchiveSegment {
     pub lines: Vec<u8>,
 }
 
-/// Returns a segment as bytes, with its header. Computes the chain at the end of the segment from the lines.
+/// Encodes a segment. Returns the completed header and the bytes of the segment. Sets `header.end.chain` to the chain
+/// after the lines.
 pub fn encode(mut header: SegmentHeader, lines: &[u8]) -> std::io::Result<(SegmentHeader, Bytes)> {
     header.end.chain = header.after.chain.after(lines);
     let text = serde_json::to_vec(&header)?;

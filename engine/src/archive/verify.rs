@@ -226,7 +226,7 @@ fn texts(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty())
 }
 
-/// Returns the number of events and the definitions in lines.
+/// Reads lines of the archive. Returns the number of events in the lines, and the definitions in the lines.
 fn definitions_of(lines: &[u8]) -> Result<(u64, Vec<Definition>), String> {
     let (mut events, mut definitions) = (0, Vec::new());
     for text in texts(lines) {

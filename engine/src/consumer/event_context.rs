@@ -1,4 +1,4 @@
-//! The aggregates at the position of the log's follower, while the follower processes a batch of events.
+//! The aggregates as of the last event that the log's follower has processed, even within a batch of events.
 
 use std::sync::Arc;
 

@@ -21,12 +21,13 @@
 //!    instead set aside with the time of its retry (`retries.rs`) and retried between two later batches, so nothing
 //!    waits for the retry. After failures for five different aggregates in a row, the circuit opens, and the owner gets
 //!    a task.
-//! 2. **Projection** (`project.rs`) maintains graph and roster. New facts replace the plugin's earlier facts about the
-//!    aggregate, and desired edges are reconciled (`resident/graph/reconcile.rs`), so edges do not depend on the order
-//!    of writes. A redefinition, and a change of the enabled plugins, change the targets of edges without an event:
-//!    `settling.rs` compares the affected edges page by page, and new events are processed between two pages. Facts of
-//!    plugins that are not enabled are kept separately and open no edges. Failed steps are parked with their reason,
-//!    and the follower continues.
+//! 2. **Projection** (`project.rs`) maintains the graph and the roster. New facts replace the plugin's earlier facts
+//!    about the aggregate. Edges are then opened and closed so that the open edges match the facts and the existing
+//!    targets (`resident/graph/reconcile.rs`). Edges therefore do not depend on the order of writes. A redefinition,
+//!    and a change of the enabled plugins, change the targets of edges without an event: `settling.rs` compares the
+//!    affected edges page by page, and new events are processed between two pages. Facts of plugins that are not
+//!    enabled are kept separately and open no edges. Failed steps are parked with their reason, and the follower
+//!    continues.
 //! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (the
 //!    plugin's manifest determines whether a hook receives all agents, or only the agents that subscribe to a trait of
 //!    the type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of

@@ -52,7 +52,7 @@ pub struct Worker {
     checkpointer: Checkpointer,
     settling: RemainingEdges,
     members: Members,
-    /// The number of redefinitions that the aggregates at the follower's position include.
+    /// The aggregates at the follower's position were folded after this number of type redefinitions.
     redefinitions: u64,
     /// Whether the stored checkpoint names the versions that the workspace has adopted.
     is_adopted: bool,

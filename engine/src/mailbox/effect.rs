@@ -38,10 +38,10 @@ impl<'a> From<&Task<'a>> for EffectOrigin<'a> {
     }
 }
 
-/// Checks an effect as far as possible before its append. Returns the version of the aggregate that the author of the
-/// effect has read, if the effect names this version. If the effect names no version, returns the current version of
-/// the aggregate. If this aggregate is the subject of a claimed task, returns the version at the time of the claim
-/// instead. `at` is the pointer of the effect in the request.
+/// Checks an effect as far as possible before its event is appended. Returns the version of the aggregate on which the
+/// effect is based. If the effect names a version, this is the named version. If the effect names no version and the
+/// aggregate is the subject of a claimed task, this is the version at the time of the claim. Otherwise this is the
+/// current version. `at` is the pointer of the effect in the request.
 pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &str) -> Result<u64> {
     let below = |wrong: Violation| Violation { pointer: format!("{at}{}", wrong.pointer), ..wrong };
     let event = event(view, origin, None, effect).map_err(|wrong| Error::from(vec![below(wrong)]))?;
@@ -69,9 +69,9 @@ pub fn check(view: &View<'_>, origin: EffectOrigin<'_>, effect: &Effect, at: &st
     }
 }
 
-/// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if an aggregate has
-/// changed since the author of its effect read the aggregate, unless `accept_stale` is set. Also fails if the effects
-/// do not fit into one append.
+/// Returns the events that artifacts request. These events never restore a deleted aggregate. Fails if the aggregate of
+/// an effect has changed since the author of the effect read the aggregate, unless `accept_stale` is set. Also fails if
+/// the effects do not fit into one append.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_stale: bool) -> Result<Vec<NewEvent>> {
     limits::check_approval(artifacts)?;
     let mut events = Vec::new();

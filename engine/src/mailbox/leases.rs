@@ -1,9 +1,9 @@
 //! Renews the leases of tasks. A heartbeat of the worker that holds a lease extends the lease, and so does another
 //! claim of the task by this worker. A renewal is not an event.
 //!
-//! If no other server uses the store, heartbeats within one second are written together, after their responses. The
-//! timers write waiting renewals before they read expired leases. Renewals that are lost in a crash do no harm, because
-//! agents get time to renew their leases after a server starts.
+//! If no other server uses the store, the server responds to a heartbeat before the renewals are written, and writes
+//! the renewals of one second together. The timers write waiting renewals before they read expired leases. Renewals
+//! that are lost in a crash do no harm, because agents get time to renew their leases after a server starts.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -27,7 +27,7 @@ pub fn announced(view: &View<'_>, owners: &[Arc<str>], delete_at: i64) -> Vec<Ne
     new.map(|owner| deletion(owner, delete_at)).collect()
 }
 
-/// Returns the events that cancel the owners' open tasks about a deletion.
+/// Returns the events that cancel the owners' open tasks about the deletion of the workspace at `delete_at`.
 pub fn withdrawn(view: &View<'_>, owners: &[Arc<str>], delete_at: i64, now_ms: i64) -> Vec<NewEvent> {
     let canceled = |owner: &Arc<str>| {
         let id = task_id(owner, delete_at);

@@ -284,7 +284,8 @@ pub struct SignInCode {
     pub hash: String,
     pub workspace_id: Arc<str>,
     pub user_id: Arc<str>,
-    /// The origin of the key for which the code can be exchanged.
+    /// The origin that the new key gets when the code is exchanged: the id of the key with which the code was created,
+    /// or, without a key, `session:…` or `user:…`.
     pub derived_from: Arc<str>,
     pub name: String,
     pub scopes: Vec<Scope>,

@@ -182,7 +182,8 @@ enum RowColumn {
     Facts,
 }
 
-/// The columns that a row has before the fields of the state. All rows share these names in memory.
+/// The columns that a row has before the fields of the state. The memory contains the name of each column only once,
+/// for all rows.
 static IDENTITY: LazyLock<[(Arc<str>, RowColumn); 3]> = LazyLock::new(|| {
     [
         ("_id".into(), RowColumn::Id),

@@ -296,8 +296,8 @@ fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
-/// Returns the content of a value, or `None` if the value is missing or null. `read` returns the content of a value of
-/// the `expected` kind. A value of another kind is a violation.
+/// Returns the content of a value, as read by `read`. Returns `None` if the value is missing or null. Also returns
+/// `None` and adds a violation if `read` returns `None`, because the value is not of the `expected` kind.
 fn typed<'v, T>(
     value: Option<&'v Value>,
     at: impl Into<String>,

@@ -120,7 +120,8 @@ pub struct Definition {
     /// The declared event schemas in the form that the client sent: an object that maps each event type to
     /// `{description, fields}`.
     pub events: Arc<Object>,
-    /// The rule for undeclared fields of payloads, and of objects with declared fields.
+    /// The rule for undeclared fields of a payload. The rule also applies to an object in a payload if the definition
+    /// declares fields of the object.
     pub unknown: UnknownFields,
     /// The revision of the definition. A redefinition that changes how events are folded increments the revision, so
     /// that states stored under an earlier revision are recognized as outdated.
@@ -176,9 +177,9 @@ impl Definition {
         self.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
     }
 
-    /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. These
-    /// fields are the fields that are marked for search. If no field is marked, search covers all fields of type
-    /// string, and `body`. Search always covers the label fields.
+    /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. Search
+    /// always covers the label fields, and the fields that are marked for search. If no field is marked, search also
+    /// covers all fields of type string, and `body`.
     pub fn searched(&self) -> impl Iterator<Item = (&str, u32)> {
         let is_marked = self.fields.iter().any(|field| field.search);
         let is_searched = move |field: &&Field| match is_marked {
@@ -200,8 +201,8 @@ impl Definition {
         self.fields.field(name)
     }
 
-    /// Returns the names of the fields that the type declares for the payloads of one event type, in addition to the
-    /// fields of the type itself.
+    /// Returns the names of the fields that the schema of one event type declares. Does not return the fields that the
+    /// aggregate type declares for all its events.
     pub fn event_fields(&self, event_type: &str) -> impl Iterator<Item = &str> {
         let schema = self.events.get(event_type).and_then(|schema| schema.get("fields"));
         let fields = schema.and_then(Value::as_array).into_iter().flatten();

@@ -62,7 +62,8 @@ impl Field {
         matches!(self.fold, Fold::Append | Fold::Union)
     }
 
-    /// Returns the fields directly inside the field: the description of its items, or the fields of its objects.
+    /// Returns the fields directly inside the field: for an array, the field that describes the items, and for an
+    /// object, the fields of the object.
     pub fn inner(&self) -> impl Iterator<Item = &Field> {
         self.items.as_deref().into_iter().chain(self.fields.iter())
     }

@@ -275,7 +275,7 @@ impl Address {
 }
 
 impl AddressedBy {
-    /// Returns the part of aggregates with which a target is compared, or `None` if the target is an id.
+    /// Returns the part of an aggregate that is compared with a target, or `None` if the target is an id.
     pub fn of(target: &Target) -> Option<AddressedBy> {
         match target {
             Target::Id(_) => None,

@@ -1,4 +1,5 @@
-//! Errors about unknown names: the known name that is most similar ("did you mean"), and the list of all known names.
+//! Errors about unknown names. The error message contains the most similar known name ("did you mean"), and the list of
+//! all known names.
 
 use super::excerpt::excerpt_of;
 use super::value::Object;

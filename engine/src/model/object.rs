@@ -25,7 +25,8 @@ enum ObjectFields {
 /// The name and the value of a field.
 type Field = (Arc<str>, Value);
 
-/// Fields with their own names. The object of an event may also keep the written forms of numbers, see [`Numbers`].
+/// Fields that are stored together with their names. For an object of an event, the original text of numbers may be
+/// stored as well, see [`Numbers`].
 #[derive(Clone)]
 enum OwnedFields {
     Plain(Vec<Field>),
@@ -232,7 +233,7 @@ impl Object {
         self.numbers()?.inside(self.index_of(name)?)
     }
 
-    /// Returns the written forms of the numbers in the value of the field at `place`.
+    /// Returns the written forms of the numbers in a field's value. `place` is the index of the field.
     pub fn written_at(&self, place: usize) -> WrittenForm<'_> {
         self.numbers().map_or_else(WrittenForm::default, |numbers| numbers.form(place))
     }

@@ -23,7 +23,8 @@ const SUFFIXES: [&str; 7] = [".md", ".markdown", ".mdx", ".mkd", ".mkdn", ".mkdo
 const INDEX_NAMES: [&str; 3] = ["index", "_index", "readme"];
 /// The folders of Jekyll that are not part of the address of a page.
 const HIDDEN_FOLDERS: [&str; 2] = ["_posts", "_drafts"];
-/// The usual names of Docusaurus folders that contain the documents of a site, a blog or a translation, in this order.
+/// The usual names of Docusaurus folders that contain documents: `docs` for a site, `blog` for a blog, and `current`
+/// for a translation.
 const DOCUMENT_FOLDERS: [&str; 3] = ["docs", "blog", "current"];
 /// The prefix in the names of Docusaurus folders that contain the documents of one version.
 const VERSION_FOLDER: &str = "version-";
@@ -111,7 +112,7 @@ pub fn is_same(before: &Object, after: &Object) -> bool {
     [PATH, FRONT_MATTER].into_iter().all(|field| before.get(field) == after.get(field))
 }
 
-/// Returns whether a reference names a page only if no other page matches.
+/// Returns whether a reference must match exactly one page. If several pages match, such a reference names no page.
 pub fn must_be_only(reference: &str) -> bool {
     reference.starts_with(ONLY)
 }
@@ -278,8 +279,8 @@ fn address_segments(folded: &[String]) -> Vec<String> {
     address
 }
 
-/// Returns the address of a post without the date, as segments. Sites of Zola, for example, use such addresses. Returns
-/// `None` if the name of the file has no date.
+/// Returns the segments of a dated post's address, but leaves out the date. Sites of Zola, for example, use such
+/// addresses. Returns `None` if the name of the file has no date.
 fn undated_segments(folded: &[String]) -> Option<Vec<String>> {
     let (last, folders) = folded.split_last()?;
     let [.., name] = dated(last)?;
@@ -345,9 +346,10 @@ fn other_addresses<'a>(path: &'a str, state: &'a Object, with_folders: bool) -> 
 /// addresses: one with the names of the folders, and one with the addresses of the folders. A link may use either
 /// address.
 ///
-/// In Docusaurus, a slug that begins with `/` is relative to the folder of the documents, which may be any folder above
-/// the page. With the slug `/`, the page has the address of this folder. This address is included only if
-/// `with_folders` is set.
+/// A slug that begins with `/` is an address itself, and also gives an address below each folder above the page, up to
+/// a limit: in Docusaurus, such a slug is relative to the folder of the documents, which may be any of these folders.
+/// For the slug `/`, the addresses below the folders are the addresses of the folders. These addresses are included
+/// only if `with_folders` is set.
 fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) -> Vec<Cow<'a, str>> {
     if !text.starts_with('/') {
         let below = [folders.join("/"), folder_address(folders).join("/")];

@@ -58,8 +58,8 @@ pub struct PayloadCheck<'a> {
 
 /// The maximum number of references in one payload that require an existing target.
 const MAX_TARGETS: usize = 1_000;
-/// The maximum number of comparisons for the values inside the fields of one payload. Each value counts once, and once
-/// more for each value in the enum of its field.
+/// The maximum number of comparisons for the values inside the fields of one payload. Each value counts as one
+/// comparison, plus one comparison for each value in the enum of its field.
 const MAX_COMPARED: usize = 5_000_000;
 
 impl<'a> PayloadCheck<'a> {

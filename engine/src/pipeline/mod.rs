@@ -24,13 +24,14 @@
 //! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`). A
 //!    count, a sort, a group, or an unwind with a group also runs over columns if it directly follows the filter.
 //!    Windows (`run/windows`) read their partitions, their order and their inputs from columns. A test of the filter
-//!    returns a mask for a whole segment. A group distinguishes strings by their codes, and a `$lookup` finds the rows
-//!    with a value in a column. Rows are built only for the result. The expressions of a group and its ranked
+//!    returns a mask for a whole segment. A group distinguishes strings by their codes, and a `$lookup` uses a column
+//!    to find the rows with a value. Rows are built only for the result. The expressions of a group and its ranked
 //!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
 //!    with few distinct strings is evaluated once for each string. Columns do not suffice for a path through an array,
 //!    for an expression in a filter, or for finding the row that causes the first error. In these cases, the run reads
 //!    the rows instead and returns the same result.
-//! 6. **Explain**: describes the source, the pushed parts, the rows and the time of each stage, and the applied rules.
+//! 6. **Explain**: describes the source, the parts that the source evaluates, the rows and the time of each stage, and
+//!    the applied rules.
 //!
 //! Every source returns the same rows and errors. As in MongoDB, the error that a row causes at a stage does not occur
 //! if a later `$match` drops the row and reads only fields that the stage leaves unchanged. The rules that determine

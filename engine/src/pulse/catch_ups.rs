@@ -64,8 +64,8 @@ impl CatchUps {
         Some(cause)
     }
 
-    /// Ends the catch-up of a workspace. `failed` is the cause of the catch-up if the catch-up failed. A failed
-    /// catch-up is repeated after a pause.
+    /// Ends the catch-up of a workspace. If the catch-up failed, `failed` is the cause with which the catch-up began,
+    /// and the catch-up is repeated with this cause after a pause. If the catch-up succeeded, `failed` is `None`.
     pub fn end(&self, id: &Arc<str>, failed: Option<Cause>, now: Instant) {
         let mut catch_ups = self.0.lock();
         if let Some(catch_up) = catch_ups.get_mut(id) {

@@ -15,9 +15,9 @@ use crate::pipeline::column::{Cell, Column};
 
 /// The maximum number of columns for paths. At the limit, a new column replaces the least recently used column.
 const MAX_CACHED_COLUMNS: usize = 32;
-/// The constant part of the limit on the size of a column's dictionary. The limit is twice the number of texts after
-/// the build, plus this number. A column whose dictionary exceeds the limit is dropped, because the dictionary also
-/// keeps texts that are no longer in any state.
+/// The number of texts that a column's dictionary may contain in addition to twice the number of texts after the build.
+/// A column whose dictionary exceeds this limit is dropped, because the dictionary also keeps texts that are no longer
+/// in any state.
 const STALE_TEXTS: usize = 16_384;
 
 /// The columns of a workspace.
@@ -90,7 +90,8 @@ impl Columns {
         self.cached.get(path).map(|cached| &cached.column)
     }
 
-    /// Adds a column that contains all current states. At the limit, first removes the least recently used column.
+    /// Adds a column, which must contain the values of all current states. If the maximum number of columns is cached,
+    /// first removes the least recently used column.
     pub fn keep(&mut self, built: BuiltColumn) {
         while self.cached.len() >= MAX_CACHED_COLUMNS {
             let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.last_used.load(Ordering::Relaxed));

@@ -24,8 +24,8 @@ const MAX_REST_MS: i64 = 300_000;
 /// The number of events that end an aggregate's pause early. All events in the log after the first unsaved event of the
 /// paused aggregate count, including the events of other aggregates.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
-/// The maximum total size, in bytes, of the events after the first unsaved change of a paused aggregate. The events of
-/// all aggregates count. The pause ends at this limit.
+/// The total size of events, in bytes, that ends an aggregate's pause early. All events since the start of the pause
+/// count, including the events of other aggregates.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
@@ -54,7 +54,7 @@ struct Inner {
     cleanup_at: usize,
     /// The position up to which all events have been marked.
     marked: u64,
-    /// The total size of the events marked since the start, in bytes.
+    /// The total size of all events that have been marked, in bytes.
     bytes: u64,
     entries: u64,
     /// Whether pauses are disabled.

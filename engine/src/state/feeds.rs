@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::follower_map::FollowerMap;
 use crate::model::event::Event;
 
-/// The maximum size of the events in the window, in bytes. Readers that are further behind read the store.
+/// The maximum size of the events in the window, in bytes. A reader that needs earlier events reads the store.
 const MAX_BYTES: usize = 4 << 20;
 /// The maximum number of entries in the window. An event that concerns two agents has two entries.
 const MAX_CONCERNS: usize = 10_000;
@@ -74,8 +74,9 @@ impl Feeds {
         }
     }
 
-    /// Returns up to `limit` events after a position that concern `agent`, or any agent if `agent` is `None`. Also
-    /// returns the position up to which the result is complete. Returns `None` if the window begins after `position`.
+    /// Returns up to `limit` events after `position`. Each event concerns `agent`, or any agent if `agent` is `None`.
+    /// Also returns the position up to which the result is complete. Returns `None` if the window, which contains only
+    /// recent events, begins after `position`.
     pub fn after(&self, position: u64, agent: Option<&str>, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner.lock();
         if position < inner.begin {

@@ -96,7 +96,8 @@ pub struct EngineSettings {
     pub pipeline_bytes: usize,
     /// The limits on concurrent queries per workspace and per key, and on the memory that these queries share.
     pub queries: QueryLimits,
-    /// The total memory of open workspaces above which unused workspaces are closed, in bytes. 0 means no limit.
+    /// The limit on the total memory of open workspaces, in bytes. Above this limit, the engine closes unused
+    /// workspaces. 0 means no limit.
     pub resident_bytes: usize,
     /// The time that a workspace must be unused before the engine may close it, in milliseconds.
     pub idle_ms: i64,

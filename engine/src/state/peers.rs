@@ -56,8 +56,8 @@ impl Peers {
         Peers { server_id, beaten, lost_at, unreported, unnoted, advanced }
     }
 
-    /// Sets the ids of the servers that are alive, which were read at the time `at`. Returns the time of the previous
-    /// reading.
+    /// Sets the ids of the servers that are alive. `at` is the time at which the ids were read. Returns the time at
+    /// which the previous ids were read.
     pub fn set_alive(&self, servers: Vec<Arc<str>>, at: Instant) -> Option<Instant> {
         let mut beaten = self.beaten.lock();
         if beaten.at.is_some_and(|before| at.saturating_duration_since(before) >= GAP) {
@@ -103,8 +103,9 @@ impl Peers {
         beaten.gaps + u64::from(lasts)
     }
 
-    /// Returns the time since the end of the last gap, or zero during a gap. Returns `None` if there was no gap. In a
-    /// gap, other servers may have counted this server as stopped.
+    /// Returns the time since the end of the last gap. Returns zero during a gap, and `None` if there was no gap. A gap
+    /// is a time of at least [`GAP`] without a successful beat. In a gap, other servers may have counted this server as
+    /// stopped.
     pub fn gap_age(&self, now: Instant) -> Option<Duration> {
         let beaten = self.beaten.lock();
         match beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP) {
@@ -151,7 +152,8 @@ impl Peers {
         }
     }
 
-    /// Returns the progress and the leaders that were added since the last call.
+    /// Returns the report for the other servers: the progress and the leaders of workspaces that were added since the
+    /// last call.
     pub fn take_unreported(&self) -> PendingReport {
         let progress = std::mem::take(&mut *self.unreported.lock()).into_iter().collect();
         let leaders = std::mem::take(&mut *self.unnoted.lock()).into_iter().collect();

@@ -20,7 +20,8 @@ const STACK: usize = 80 << 20;
 /// The maximum number of inputs that a plugin processes in one portion. Other plugins can run on the thread between two
 /// portions.
 pub(super) const PORTION: usize = 64;
-/// The time after which a portion starts no further call, in microseconds.
+/// The time after which no further call of a portion is started, in microseconds. The remaining inputs are processed in
+/// later portions.
 pub(super) const PORTION_US: u64 = 5_000;
 
 /// A version of a plugin.

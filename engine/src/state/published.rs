@@ -26,8 +26,8 @@ pub struct PublishedRevisions {
 
 #[derive(Default)]
 struct RevisionCache {
-    /// The cached articles by id, each with the revision of the definition that the article was folded under. The
-    /// oldest entry is first.
+    /// The cached articles by id, each with the revision of the type definition under which the article was folded. The
+    /// article whose id was cached first is the first entry.
     revisions: IndexMap<AggregateId, (u64, Arc<Aggregate>)>,
     bytes: usize,
 }

@@ -75,7 +75,7 @@ impl State {
 
     /// Folds the type's events that `refolded` does not contain yet, up to the position of the published states. On the
     /// first call, folds all aggregates first. Returns the number of events of any type that were appended since the
-    /// last call, or since the start of the first call.
+    /// last call. The first call counts the events since its own start.
     async fn fold_changed(&self, refolded: &mut RefoldedType) -> Result<u64> {
         let first = match refolded.position {
             Some(position) => position,

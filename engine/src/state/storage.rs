@@ -56,8 +56,8 @@ impl Storage {
         self.shared.server.get_or_init(|| clock.new_id().to_string().into()).clone()
     }
 
-    /// Locks the accounting, and notes a change for [`Storage::take_changed`]. Callers hold the lock while they change
-    /// the number of used bytes.
+    /// Locks the number of used bytes. Callers hold the lock while they change the number. The next call of
+    /// [`Storage::take_changed`] returns `true`.
     pub async fn counting(&self) -> tokio::sync::MutexGuard<'_, ()> {
         let counting = self.counting.lock().await;
         self.has_changed.store(true, Ordering::Release);

@@ -3,7 +3,8 @@
 use crate::model::event::Event;
 
 /// The number of events to read next. The size of an event is known only after the event is read. Therefore the number
-/// starts small, at most doubles with each read, and shrinks to fit the largest of the last events.
+/// starts small and at most doubles with each read. After a read of large events, the number is so small that a read of
+/// equally large events stays within [`Stride::BYTES`], or the number is 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Stride {
     events: usize,

@@ -255,7 +255,7 @@ impl Database {
         self.session.set_time(now_ms);
     }
 
-    /// Returns the handle without the health check, so that refused commits of this handle are not reported.
+    /// Returns a handle that does not report its failed commits to the health check.
     fn unprobed(self) -> Database {
         Database { reader: DatabaseReader { probe: None, ..self.reader }, ..self }
     }
@@ -305,7 +305,7 @@ impl Database {
         Store::connect("mem://").await.expect("memory").workspace("0-1").await.expect("a database")
     }
 
-    /// Opens a database like [`Database::log_in_memory`], to which other processes may write.
+    /// Opens a database like [`Database::log_in_memory`], in a store that counts as shared with other processes.
     pub async fn shared_log_in_memory() -> Database {
         Store::connect("mem://").await.expect("memory").share().workspace("0-1").await.expect("a database")
     }

@@ -19,9 +19,9 @@ pub const STALE_UPLOAD: &str = "stale upload";
 const DELAYS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(Duration::from_millis(1)).with_max_times(8).with_jitter();
 
-/// The delays between attempts to append a batch. While several servers append to one workspace, each attempt succeeds
-/// on one server and conflicts on the others. Appends therefore have more attempts than other writes. The delays are
-/// shorter, because long delays favor the server that committed last.
+/// The delays between attempts to append a batch. Appends have more attempts than other writes: if several servers
+/// append to one workspace at the same time, only one server succeeds, and the attempts of the other servers conflict.
+/// The delays are shorter than for other writes, because long delays favor the server that committed last.
 const APPEND_DELAYS: ExponentialBuilder = DELAYS.with_max_delay(Duration::from_millis(32)).with_max_times(64);
 /// The time limit for all attempts to append a batch. Attempts that are among the first [`MIN_ATTEMPTS`] may exceed
 /// this limit.
@@ -54,8 +54,9 @@ impl MayConflict for Error {
     }
 }
 
-/// Repeats an attempt while it conflicts with other writers, with growing delays. Returns the first result that is not
-/// a conflict, or the conflict of the last attempt.
+/// Repeats an attempt, after growing delays, as long as the attempt fails because of a conflict with another writer.
+/// Returns the first result that is not a conflict. If every attempt ends in a conflict, returns the conflict of the
+/// last attempt.
 pub async fn after_conflicts<T, E, F>(attempt: impl FnMut() -> F) -> Result<T, E>
 where
     E: MayConflict,

@@ -188,8 +188,9 @@ impl StoreSession {
         }
     }
 
-    /// Discards the known time of a remote store. Called if the sender of a transaction still waits when the
-    /// transaction begins after its deadline. In this case, the known time is wrong.
+    /// Discards the known time of a remote store. Called if the store rejects a transaction that began after its
+    /// deadline, although the sender of the transaction still waits for the response. Such a rejection shows that the
+    /// known time is wrong.
     pub fn forget_time(&self) {
         if let StoreSession::Elsewhere(_, Some(remote)) = self {
             remote.availability.time.forget();

@@ -25,7 +25,8 @@ use crate::named_locks::NamedLock;
 use crate::state::State;
 use crate::store::{self, Database};
 
-/// A caller inside a workspace. This context only reads. The handles that grant rights are built on this context.
+/// The context in which a caller works in a workspace. The context only reads. The handles that grant rights are built
+/// on the context.
 #[derive(Clone)]
 pub struct CallContext {
     access: Arc<Access>,
@@ -157,7 +158,8 @@ impl CallContext {
         self.access.limits_of(&self.record().id).await
     }
 
-    /// Registers the caller's right. The returned grant signals the end of the right.
+    /// Registers the access right of the caller for a long-running request. The returned grant signals the end of the
+    /// right.
     pub(super) fn grant(&self) -> Grant {
         self.access.grant(&self.caller)
     }

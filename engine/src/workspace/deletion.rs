@@ -1,5 +1,5 @@
-//! Lets operators list, rename and delete workspaces, and list users. Also returns the id of the restore that a request
-//! begins, and the current record of a workspace.
+//! Lets operators list, rename and delete workspaces, and list users. Also reads the current record of a workspace, and
+//! derives the id of a restore from the request that begins the restore.
 
 use std::sync::Arc;
 

@@ -41,8 +41,9 @@ impl LogFilter {
             && self.actor.as_ref().is_none_or(|actor| **actor == *event.actor)
     }
 
-    /// Returns whether the filter may accept events of the stream that `event_ref` names. Compares only the type and
-    /// the project of the stream, which never change.
+    /// Returns `false` if the type or the project of the stream that `event_ref` names does not satisfy the filter. The
+    /// type and the project of a stream never change, so the filter rejects all events of such a stream. Otherwise
+    /// returns `true`.
     pub(super) fn admits_stream(&self, state: &State, event_ref: &EventRef) -> bool {
         if self.aggregate_type.is_none() && self.project_id.is_none() {
             return true;
@@ -73,8 +74,9 @@ pub struct LogPage {
     pub items: Vec<Arc<Event>>,
     /// The cursor of the next page, if there is a next page.
     pub next: Option<u64>,
-    /// The position up to which the log was read. A reader that continues after this position gets every event exactly
-    /// once. In a page that was read backward, this is the position down to which the log was read.
+    /// In a page that was read forward, the position up to which the log was read. A reader that continues after this
+    /// position gets every event exactly once. In a page that was read backward, the position down to which the log was
+    /// read.
     pub position: u64,
 }
 

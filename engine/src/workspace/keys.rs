@@ -91,7 +91,8 @@ impl Writer {
         .await
     }
 
-    /// Checks the number of the agents to which a key is to be bound, and that the workspace has these agents.
+    /// Checks the agents to which a key is to be bound. Fails if the number of agents is not allowed, or if the
+    /// workspace does not have one of these agents.
     async fn check_agents(&self, agents: Option<&[Arc<str>]>) -> Result<()> {
         let Some(agents) = agents else { return Ok(()) };
         if agents.is_empty() || agents.len() > MAX_AGENTS {

@@ -105,8 +105,8 @@ impl CallContext {
         Ok(project.map(|project| self.named_project(project)).transpose()?.map(|found| found.id.text()))
     }
 
-    /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier
-    /// request created it.
+    /// Returns the created aggregate, in the state right after its creation. Also returns whether an earlier request
+    /// has already created the aggregate.
     pub(super) fn created(&self, appended: &AppendOutcome) -> Result<(Arc<Aggregate>, bool)> {
         let none = || Error::not_found("aggregate", "");
         let event = appended.events.first().ok_or_else(none)?;

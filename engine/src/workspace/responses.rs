@@ -161,7 +161,8 @@ async fn forget_old(state: &State, db: &Database) -> store::Result<()> {
     db.set_responses_forgotten(cutoff).await
 }
 
-/// Returns the length of the next span, given the number of batches found in the last span.
+/// Returns the length of the next time span, in milliseconds. `span` is the length of the last time span, and `found`
+/// is the number of batches found in the last time span.
 fn next_span(span: i64, found: usize) -> i64 {
     let found = i64::try_from(found).unwrap_or(i64::MAX);
     let fitting = if found == 0 { span.saturating_mul(2) } else { span.saturating_mul(BATCHES_AT_ONCE) / found };

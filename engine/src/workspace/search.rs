@@ -79,7 +79,7 @@ pub struct Hit {
 
 impl Reader {
     /// Returns the aggregates that match a query, best first. Aggregates with the same score are ordered by the last
-    /// change, newest first, then by id. Exception: if only text is searched, aggregates whose labels equal the query
+    /// change, newest first, then by id. If the search uses no embeddings, the aggregates whose labels equal the query
     /// come first among the aggregates with the same score.
     pub async fn search(&self, search: SearchRequest) -> Result<SearchOutput> {
         let began = self.context.state().clock.monotonic_us();

@@ -40,7 +40,7 @@ pub struct DefinitionVersion {
     pub declaration: Value,
 }
 
-/// The maximum number of definitions that one read of the store returns for a page.
+/// The maximum number of definitions in one read of the store. A page of definitions may need several reads.
 const DEFINITIONS: usize = 8;
 
 /// The result of defining a type.

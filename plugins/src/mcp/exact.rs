@@ -34,8 +34,8 @@ impl ExactResult {
         }
     }
 
-    /// In a response of the protocol's library, replaces the structured content with the kept text. Returns the new
-    /// response. If no text was kept, or if the response has no structured content, returns the response unchanged.
+    /// Replaces the structured content in a response with the kept text of the tool's result. Returns the new response.
+    /// If no text was kept, or if the response has no structured content, returns the response unchanged.
     pub fn restored_in(&self, response: Vec<u8>) -> Vec<u8> {
         self.0.get().and_then(|text| with_structured_content(&response, text)).unwrap_or(response)
     }

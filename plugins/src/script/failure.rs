@@ -12,7 +12,8 @@ use crate::limits::CallLimits;
 /// The maximum length of a message, in bytes. A longer message is cut and ends with `…`.
 const MAX_BYTES: usize = 2_000;
 
-/// Returns the failure of a call that ended with an error. `names` provides the names of absent values for the message.
+/// Returns the failure of a call that ended with an error. If an absent value caused the error, the message contains a
+/// name for this value from `names`.
 pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &ScriptNames<'_>) -> Failure {
     let error = innermost(error);
     let position = error.position();

@@ -13,7 +13,7 @@ use crate::limits::CallLimits;
 
 /// The number of slots for variables. Variables that share a slot are measured more often than necessary.
 const SLOTS: usize = 32;
-/// The maximum number of uses of a variable between two measurements.
+/// The maximum number of uses of a variable between two measurements of the variable's size.
 const MAX_PAUSE: usize = 16;
 /// A variable with `n` items may be used `n / ITEMS_PER_PAUSE` times, but at most [`MAX_PAUSE`] times, before the
 /// variable is measured again.

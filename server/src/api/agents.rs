@@ -249,10 +249,11 @@ impl Api {
         Ok(JsonResponse::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
     }
 
-    /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only `status` and `reassign_to` can be changed.
     ///
-    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. The claims of the
-    /// agent end. Its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to nobody.
+    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim tasks. When an agent is
+    /// disabled, its claims end, and its open tasks are assigned to `reassign_to` or, if `reassign_to` is absent, to
+    /// nobody.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,

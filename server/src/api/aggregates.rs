@@ -32,9 +32,9 @@ struct QueryBody {
     /// The stages. Each stage is an object with one key, the stage's operator.
     #[serde(default)]
     pipeline: Stages,
-    /// Whether the response includes a report on the execution. The report contains the data that was read, the parts
-    /// of the pipeline that were applied while reading, and the remaining stages. For each stage, the report contains
-    /// the number of rows and the time.
+    /// Whether the response includes a report on the execution. The report shows which data was read, which parts of
+    /// the pipeline were applied while reading, and which stages remained. For each stage, the report contains the
+    /// number of rows and the time.
     explain: Option<bool>,
     /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,

@@ -163,9 +163,9 @@ pub fn stream_of_feed<T: Type>(
     sent_until(chunks.boxed(), listener.grant(), live.shutdown)
 }
 
-/// Removes the deletion of the agent, and all later items, from a page of a deleted agent's feed. Returns whether the
-/// stream ends after this page. The stream ends if the page contained the deletion, or if the page is empty. A page may
-/// be empty because the agent was deleted before the feed began.
+/// In a page of a deleted agent's feed, removes the item for the deletion and all later items. Returns whether the
+/// stream ends after this page. The stream ends if the page contained the deletion, or if the page is empty. A page
+/// may be empty because the agent was deleted before the feed began.
 fn ends(items: &mut Vec<Item>) -> bool {
     let deletion = items.iter().position(|item| matches!(item, Item::AgentDeleted(_)));
     items.truncate(deletion.unwrap_or(items.len()));

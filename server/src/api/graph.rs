@@ -107,8 +107,8 @@ impl Api {
         kinds: Query<Option<String>>,
         /// The direction of the edges to follow; the default is both.
         direction: Query<Option<OneOf<EdgeDirection>>>,
-        /// Whether the response includes closed edges that start at the aggregate, at most 1,000; the default is false.
-        /// Cannot be combined with `at` or `position`.
+        /// Whether the response includes closed edges that start at the aggregate; the default is false. The response
+        /// contains at most 1,000 closed edges. Cannot be combined with `at` or `position`.
         closed: Query<Option<bool>>,
         /// The time of the returned graph, RFC 3339. Cannot be combined with `position`.
         at: Query<Option<String>>,

@@ -276,8 +276,8 @@ impl Api {
     ///
     /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
     /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
-    /// successor depends on the same keys as the replaced key, with one exception: if the caller's key is not the
-    /// replaced key, and neither of these two keys depends on the other, the successor depends on the caller's key. A
+    /// successor usually depends on the same keys as the replaced key. The successor depends on the caller's key
+    /// instead if the caller's key is not the replaced key, and neither of these two keys depends on the other. A
     /// caller can rotate only the keys of its own user (`other_user`), and only keys that the caller can revoke. An
     /// expired key cannot be rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]

@@ -85,7 +85,8 @@ shown! {
     cache: Cache = Cache::from((*verdict, *now)),
     server_time: String = format_date(*now),
     nonce: Option<String> = nonce,
-    /// An Ed25519 signature in base64. The signed text is this body without `signature` in canonical form (RFC 8785).
+    /// An Ed25519 signature in base64. The signed text is the canonical form (RFC 8785) of this body without
+    /// `signature`.
     @read_only signature: Option<String> = None,
 }
 

@@ -48,9 +48,10 @@ impl Api {
     /// Loads a plugin from its current files, without a restart.
     ///
     /// Only owners of the installation's first workspace can do this (`operator_required`). The server checks the files
-    /// as at its start, and runs the plugin's cases. If the files are rejected, nothing changes, and the response is
-    /// 409 `plugin_refused` with `file`, `line` and `column`. Otherwise every workspace switches to the new version
-    /// between two events, on all servers of the store. Each event is processed by exactly one version.
+    /// in the same way as when the server starts, and runs the plugin's cases. If the files are rejected, nothing
+    /// changes, and the response is 409 `plugin_refused` with `file`, `line` and `column`. Otherwise every workspace
+    /// switches to the new version between two events, on all servers of the store. Each event is processed by exactly
+    /// one version.
     #[oai(path = "/plugins/:name/reload", method = "post", operation_id = "reload_plugin")]
     async fn reload_plugin(&self, access: OperatorWrite, name: Path<String>) -> ApiResult<JsonResponse<ReloadResult>> {
         let reloaded = access.0.reload_plugin(&name).await?;

@@ -168,8 +168,9 @@ fn has_condition(operation: &Json) -> bool {
     parameters.any(|parameter| parameter["in"] == "header" && parameter["name"].as_str().is_some_and(is_if_match))
 }
 
-/// Calls the operation. Fails if the request has a query parameter, a condition or a body that the operation does not
-/// support. If the operation needs a token, the operation's guard returns this error.
+/// Checks the request, and calls the operation. A request is rejected if the request has a query parameter, a condition
+/// or a body that the operation does not support. If the operation needs a token, the operation's guard rejects such a
+/// request after checking the caller's access.
 pub async fn checked<E: Endpoint>(
     parameters: Arc<Parameters>,
     endpoint: Arc<E>,

@@ -27,7 +27,7 @@ pub struct Arguments {
     /// The file to write, compressed if its name ends in .zst or .gz; `-` is standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// The folder for the bytes of files, each named by its SHA-256. Several exports may use one folder.
+    /// The folder in which the bytes of each file are stored under their SHA-256. Several exports may use one folder.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
     /// Also writes the members of the workspace, the hashes of its keys, the removed members and the revoked keys.

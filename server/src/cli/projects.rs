@@ -41,8 +41,9 @@ impl Projects {
         self.names.contains(name)
     }
 
-    /// Creates a project with the slug `name`, unless `name` is the id or the slug of a known project. `about` is the
-    /// description of the project in an export.
+    /// Creates a project with the slug `name`. Does nothing if `name` is the id or the slug of a known project. If
+    /// `about` contains the project of an export, the created project gets the name and the description of this
+    /// project.
     pub async fn ensure(
         &mut self,
         client: &Client,

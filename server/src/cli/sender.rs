@@ -24,7 +24,7 @@ use super::retry;
 use super::types::Types;
 use super::uploads::{NamedFile, Uploads};
 
-/// The maximum number of parcels that wait for the sender while a request is in flight.
+/// The maximum number of items from the source that wait for the sender while a request is in flight.
 const QUEUE_CAPACITY: usize = 2;
 
 /// The outcome of sending events.

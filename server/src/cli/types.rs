@@ -22,10 +22,10 @@ pub struct Types {
 }
 
 impl Types {
-    /// Defines a type if the server does not have the type, or if the server has the previous definition of the type in
-    /// the file. In all other cases, the server keeps its definition: the type may be built in, or an earlier import
-    /// may have stored a definition from a later line of the same file. Warns if the definition that the server keeps
-    /// differs from `definition`.
+    /// Defines a type if the server does not have the type, or if the server's definition equals the last definition of
+    /// the type that the file contained before `definition`. In all other cases, the server keeps its definition: the
+    /// type may be built in, or an earlier import may have stored a definition from a later line of the same file.
+    /// Warns if the definition that the server keeps differs from `definition`.
     pub async fn define(&mut self, client: &Client, definition: Value, note: &dyn Fn(&str)) -> anyhow::Result<()> {
         let name = name_of(&definition).context("/definition/type_name: required string")?;
         if self.present.is_none() {

@@ -34,8 +34,8 @@ pub struct FormerValues {
     embedding: FormerEmbedding,
 }
 
-/// The former settings `kind` and `path` and the setting `url` of the embeddings, as set by the sources so far. A value
-/// that no source sets is empty.
+/// The values that the sources have set so far for the former settings `kind` and `path` of the embeddings, and for the
+/// setting `url`. A value that no source has set is empty.
 #[derive(Debug, Default)]
 struct FormerEmbedding {
     kind: String,
@@ -149,7 +149,8 @@ impl FormerEmbedding {
         }))
     }
 
-    /// Fails if the former kind requires a folder or a URL that no source has. `url` is the URL in the merged settings.
+    /// Fails if the former kind requires a folder or a URL, and the merged settings contain none. `url` is the URL in
+    /// the merged settings.
     fn check(&self, url: &str) -> anyhow::Result<()> {
         match self.kind.as_str() {
             "local" if self.path.is_empty() && !url.starts_with("file://") => {

@@ -110,8 +110,7 @@ fn origin_in_forwarded(headers: &HeaderMap, place: usize) -> ForwardedOrigin {
 }
 
 /// Returns the value in a header's list at this place, counted from the end. If the list is shorter, returns the first
-/// value of the list, because a proxy that replaces the header sends only one value, and this value describes the
-/// client's request.
+/// value of the list: a proxy that replaces the header sends only one value, which describes the client's request.
 fn value_at(headers: &HeaderMap, name: &str, place: usize) -> Option<String> {
     let values: Vec<&str> = fields(headers, name).take(MAX_HOPS).collect();
     values.get(place).or(values.last()).map(|value| value.to_ascii_lowercase())

@@ -151,7 +151,7 @@ fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])
     Some((texts, rest))
 }
 
-/// Returns a reference, or `None` if the reference is empty.
+/// Returns the reference in a client's message, or `None` if the reference is empty.
 fn non_empty(reference: &str) -> Option<String> {
     (!reference.is_empty()).then(|| reference.to_owned())
 }

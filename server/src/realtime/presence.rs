@@ -35,8 +35,8 @@ impl Diff {
 }
 
 impl ChannelPresence {
-    /// Sets a member's data, replacing earlier data. Returns `None` and keeps the earlier data if the limit would be
-    /// exceeded.
+    /// Sets a member's data, replacing earlier data. If the data of all members would exceed [`MAX_BYTES`], returns
+    /// `None` and keeps the earlier data.
     pub fn track(&mut self, member: u64, key: &str, mut data: Map<String, Value>, reference: String) -> Option<Diff> {
         let former = self.take(member);
         let former_ref = former.as_ref().and_then(|(_, meta)| meta.data.get("phx_ref").cloned());

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the store or of the files.
+/// The folder of the store or of the uploaded files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataFolder {
     pub path: PathBuf,

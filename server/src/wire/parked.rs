@@ -110,14 +110,14 @@ shown! {
     kind: String = group.cause.kind.to_string(),
     /// The line in the plugin's file at which the steps failed; `null` if the failure has no line.
     line: Option<u32> = group.cause.line,
-    /// The error message of the newest event's step.
+    /// The error message of the step for the newest event.
     message: String = group.last.reason.message.clone(),
     count: u64 = group.count,
     /// The step of the oldest event.
     first: ParkedBody = ParkedBody::from(&group.first),
     /// The step of the newest event.
     last: ParkedBody = ParkedBody::from(&group.last),
-    /// The ids of the steps of the oldest events, at most 20.
+    /// The ids of at most 20 steps: the steps with the oldest events.
     ids: Vec<String> = group.sample.iter().map(StepId::text).collect(),
 }
 

@@ -202,8 +202,8 @@ impl<T> SentField<T> {
         Ok(self.read("an object", |value| value.as_object().cloned())?.unwrap_or_default())
     }
 
-    /// Returns the content of the value, or `None` if the field is absent. Fails if `content` returns `None`, because
-    /// the value does not have the type that `expected` describes.
+    /// Returns the value as converted by `content`, or `None` if the field is absent. If the value does not have the
+    /// type that `expected` describes, `content` returns `None`, and this function fails.
     fn read<C>(&self, expected: &str, content: impl FnOnce(&Value) -> Option<C>) -> Result<Option<C>, Error> {
         let Some(value) = self.value() else { return Ok(None) };
         content(value).map(Some).ok_or_else(|| self.invalid(format!("expected {expected}")))
@@ -216,8 +216,8 @@ impl<T> SentField<T> {
     }
 }
 
-/// Returns a copy of a value. If the value is an object, adds the written forms of numbers in `numbers` to the copy, so
-/// that the copy is stored and returned with the numbers as the client wrote them.
+/// Returns a copy of a value. If the value is an object, adds `numbers` to the copy: the numbers of the object as the
+/// client wrote them. The copy is then stored and returned with the numbers in this form.
 pub fn exact(value: &Value, numbers: Option<&Numbers>) -> Value {
     match (value, numbers) {
         (Value::Object(object), Some(numbers)) => Object::clone(object).with_numbers(numbers.clone()).into(),

@@ -67,7 +67,7 @@ impl Drop for Folder {
 pub struct Program {
     process: Child,
     pub address: String,
-    /// The address of the metrics, if they are served.
+    /// The address at which the program serves metrics. `None` if the program serves no metrics.
     pub metrics: Option<String>,
     pub key: String,
     pub folder: Folder,

@@ -101,7 +101,7 @@ pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
     task["id"].as_str().expect("an id").to_owned()
 }
 
-/// Brings a task of an agent into the state that the name of a table row describes.
+/// Brings a task of an agent into a state. `row` names the state: a status, or `in_progress + output`.
 pub async fn bring(server: &Server, id: &str, agent: &str, row: &str) {
     let claim = json!({"agent_id": agent, "lease_seconds": 60});
     let known: Option<&[(&str, Value)]> = match row {

@@ -164,7 +164,7 @@ impl Cast {
         answer
     }
 
-    /// Adds a member with a role, and returns the rows of the member.
+    /// Adds a member with a role. Returns the rows of the table in which this member is the caller.
     async fn rows(&self, name: &str, role: Role) -> Vec<Row> {
         let caller = joined(&self.server, name, role.max(Role::Editor)).await;
         let session = self.server.key(name).expect("a token").to_owned();

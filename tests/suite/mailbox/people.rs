@@ -33,7 +33,7 @@ pub fn other_session(name: &str) -> String {
     signed_with(SECRET, &claims)
 }
 
-/// Creates a key with a request that has `bearer`, a key or a token, as its credential. `more` contains further fields
+/// Creates a key. The credential of the request is `bearer`, which is a key or a token. `more` contains further fields
 /// of the request.
 pub async fn key_of(server: &Server, workspace: &str, bearer: &str, more: &Value) -> Made {
     let mut body = json!({"name": "a key", "scopes": ["api:read", "api:write"]});

@@ -175,8 +175,9 @@ fn pairs(model: &Model) -> Vec<Pair> {
     pairs
 }
 
-/// Returns a pair of pipelines over a type. `before` is the filter before `$fold`, and `meant` is the same filter over
-/// rows.
+/// Returns a pair of pipelines: one over the states of a type, and one over `rows`. The first pipeline has the filter
+/// `before` in front of `$fold`. The second pipeline has the filter `meant`. Both pipelines end with the stages of
+/// `tail`.
 fn pair(aggregate_type: &str, before: Value, rows: &Value, meant: Value, tail: &[Value]) -> Pair {
     let own_type = json!({"$match": {"$and": [{"aggregate_type": aggregate_type}, before]}});
     let states = [own_type, json!({"$fold": {}})].into_iter().chain(tail.iter().cloned()).collect();
@@ -190,7 +191,8 @@ async fn rows_of(workspace: &Handles, pipeline: &Value) -> Result<Vec<Value>, Te
     answer.rows.iter().map(|row| serde_json::to_value(row).map_err(failed)).collect()
 }
 
-/// Checks all pipelines, and that a list of aggregates has as many items as the model has states.
+/// Checks that the pipelines of each pair return the same rows. Also checks that the list of the aggregates of each
+/// type has as many items as the model has states.
 async fn check(workspace: &Handles, model: &Model, when: &str) -> Result<(), TestCaseError> {
     for Pair { states, documents } in pairs(model) {
         let (found, expected) = (rows_of(workspace, &states).await?, rows_of(workspace, &documents).await?);

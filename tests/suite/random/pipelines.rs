@@ -1,5 +1,5 @@
-//! Generates random pipelines and arbitrary JSON. Columns and stores can execute some of the pipelines, and must leave
-//! the other pipelines to the interpreter.
+//! Generates random pipelines and arbitrary JSON. Some of the pipelines can be executed over columns or by a store. The
+//! interpreter must execute the other pipelines.
 
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;

@@ -13,8 +13,8 @@ use proptest::test_runner::TestCaseError;
 const SHOWN: usize = 3;
 
 /// Checks that a preview of a pipeline returns the same rows as the pipeline. `returned` contains the rows of the
-/// pipeline. Also checks that the preview shows after each stage the first rows of the pipeline that ends with this
-/// stage.
+/// pipeline. Also checks the rows that the preview shows after each stage: they must be the first rows of the pipeline
+/// that ends with this stage.
 pub async fn compare(workspace: &Handles, pipeline: &Value, returned: &str) -> Result<(), TestCaseError> {
     let text = json::text(pipeline);
     let mut query = Query::new(pipeline.clone());

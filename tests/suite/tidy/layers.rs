@@ -38,7 +38,7 @@ struct Sources {
     folder: &'static str,
     layers: &'static [Layer],
     sources: Vec<Source>,
-    /// The modules that have a file, with their files.
+    /// Maps each module that has a file to the path of the file.
     files: BTreeMap<Vec<String>, String>,
 }
 

@@ -180,9 +180,9 @@ impl Inventory {
         parts.all(|part| !(is_joined || is_name(part)) || self.words.contains(part) || self.files.contains(part))
     }
 
-    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. A section
-    /// that is not in `config.toml` exists if its parts are words of the sources, because other files have sections as
-    /// well.
+    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. If the
+    /// section is not in `config.toml`, the setting counts as existing if each part of the section's name is a word of
+    /// the sources. The reason is that such a section may belong to another file.
     fn has_setting(&self, text: &str) -> bool {
         let Some((section, key)) = text.split_once(']') else { return true };
         let is_section = section.split('.').all(|part| is_lower(part) || part.contains('-'));

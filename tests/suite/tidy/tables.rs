@@ -1,7 +1,8 @@
 //! The layers of each crate, and the layers that each layer may import.
 
-/// A layer, and the layers that it may import. A layer is a file or a folder below `src`. If a layer contains other
-/// layers, the only file of its own is its module. All other files in its folder must belong to the inner layers.
+/// A layer, and the layers that it may import. A layer is a file or a folder below `src`. If the folder of a layer
+/// contains other layers, every file in the folder must belong to one of these inner layers. Only the file of the outer
+/// layer's own module belongs to the outer layer.
 pub type Layer = (&'static str, &'static [&'static str]);
 
 /// The layers of the engine, lowest first.

@@ -53,12 +53,12 @@ impl Basis {
     }
 }
 
-/// The edges that have yet to be compared with the definitions and plugins.
+/// The edges that still have to be compared with the current definitions and plugins.
 pub struct RemainingEdges {
     state: Arc<State>,
     basis: Basis,
     remaining: BTreeSet<AggregateId>,
-    /// Whether the basis of the stored checkpoint may differ from `basis`.
+    /// Whether the stored checkpoint may belong to other definitions or plugins than `basis`.
     is_stale: bool,
 }
 
@@ -94,8 +94,8 @@ impl RemainingEdges {
         self.is_stale |= before.digest != self.basis.digest;
     }
 
-    /// Indexes the addresses of all aggregates again after the aggregates were folded again, and finds the edges that
-    /// no longer match.
+    /// Updates the graph after all aggregates were folded again: indexes the addresses of the aggregates again, and
+    /// finds the edges to compare.
     pub fn readdress(&mut self) {
         self.basis = Basis::current(&self.state);
         self.remaining.extend(self.state.graph.readdress_all(&FollowerView::new(&self.state)));
@@ -110,8 +110,8 @@ impl RemainingEdges {
         (!page.is_empty()).then(|| self.state.graph.settle(&FollowerView::new(&self.state), &page, moment))
     }
 
-    /// Returns the digest to store in the checkpoint, or `None` if the basis has not changed. Called when all edges
-    /// match the basis.
+    /// Returns the digest of the definitions and plugins, which the caller stores in the checkpoint. Returns `None` if
+    /// the stored digest needs no change. Called when all edges match the definitions and plugins.
     pub fn take_basis(&mut self) -> Option<Arc<str>> {
         std::mem::take(&mut self.is_stale).then(|| self.basis.digest.clone())
     }

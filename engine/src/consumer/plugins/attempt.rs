@@ -160,8 +160,8 @@ impl Calls<'_> {
     /// calls together. Returns each outcome with the number of attempts.
     ///
     /// If the plugin is already failing for an aggregate, a failed step of this aggregate is parked without a retry.
-    /// Failures of a single aggregate do not open the circuit, so retries for each of its events would delay the log
-    /// repeatedly.
+    /// The failures of a single aggregate do not open the circuit. Retries for each event of the aggregate would
+    /// therefore delay the log again and again.
     async fn retry<I: HookInput, T: HookValue>(
         &self,
         inputs: &[Arc<I>],

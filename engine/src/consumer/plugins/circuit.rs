@@ -1,8 +1,9 @@
 //! The circuit breaker of a plugin. After too many consecutive failures, the circuit opens: the plugin is no longer
 //! called, so that one broken script does not delay the other plugins.
 //!
-//! A failure that is retried later does not count before the last retry. Once steps for [`FAILURES`] aggregates wait
-//! for a retry, the plugin is paused: only these steps are retried, until one of them succeeds or the circuit opens.
+//! If a failed step is retried later, only the failure of the last retry counts. Once steps for [`FAILURES`] aggregates
+//! wait for a retry, the plugin is paused: it is called only for these steps. The pause ends when one of the steps
+//! succeeds, when none of the steps waits for a retry any more, or when the circuit opens.
 //!
 //! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 

@@ -85,8 +85,8 @@ pub(super) struct StreamData {
     newest: FxHashMap<(PluginIndex, AggregateId), NewestStep>,
 }
 
-/// The newest done step of a plugin for the events of a stream that have versions after `after`. `done` is the version
-/// of the step's event, or `None` if no step is done.
+/// The newest step that one plugin has done for one stream. Only steps for events after the version `after` count.
+/// `done` is the version of the step's event, or `None` if no such step is done.
 #[derive(Clone, Copy)]
 struct NewestStep {
     done: Option<u64>,
@@ -172,7 +172,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
     Ok(None)
 }
 
-/// The cause of a late call.
+/// The cause of a late call, which is a call of a plugin for a parked step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LateCause {
     /// A request replays the step.

@@ -124,7 +124,8 @@ impl MentionIndex {
     }
 }
 
-/// Returns the words of an aggregate's label, or `None` if the label is not searched for.
+/// Returns the words of an aggregate's label. Returns `None` if texts are not searched for the label, because the
+/// aggregate is deleted, or because its label is missing, too short, too long or without words.
 fn label_words(aggregate: &Aggregate, definition: &Definition) -> Option<String> {
     let label = definition.label_of(&aggregate.state).filter(|label| label.len() >= MIN_LABEL_BYTES)?;
     let words = words(&label);

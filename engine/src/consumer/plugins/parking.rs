@@ -70,9 +70,9 @@ impl ParkingBuffer {
         None
     }
 
-    /// Records the result of the appends that a plugin requested. A rejection is a failure of the step: the step is
-    /// retried later or parked. The failure of a parked step counts toward the plugin's circuit, unless the plugin's
-    /// `on_error` ignores failures. Returns the failure of a step that is not retried.
+    /// Records the result of the appends that a plugin requested in a step. If the appends were rejected, the step has
+    /// failed, and is retried later or parked. The failure of a step that is not retried counts toward the plugin's
+    /// circuit, unless the plugin's `on_error` is `skip`. Returns the failure of a step that is not retried.
     pub fn settle(
         &mut self,
         circuits: &mut Circuits,

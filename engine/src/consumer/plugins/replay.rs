@@ -167,7 +167,8 @@ impl Contexts {
         Ok(Some(contexts))
     }
 
-    /// Returns the next events for which the plugin is called, and advances `position`. Returns `None` at the end.
+    /// Reads the next batch of events after `position`, and advances `position` to the end of the batch. Returns the
+    /// events of the batch for which the plugin is called. Returns `None` at the end of the replay.
     async fn events(&self, position: &mut u64) -> Result<Option<Vec<Arc<Event>>>> {
         if *position >= self.end {
             return Ok(None);

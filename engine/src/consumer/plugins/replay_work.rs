@@ -71,7 +71,8 @@ pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Re
     Ok(count)
 }
 
-/// Releases the parked step of a delivered answer. If the answer was rejected, ends the task and parks the step.
+/// Handles the outcome of a delivery. If the answer was accepted, releases the parked step, if any. If the answer was
+/// rejected, ends the task and parks the step.
 async fn settle(
     worker: &mut Worker,
     plugin: PluginIndex,

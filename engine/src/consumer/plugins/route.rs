@@ -198,8 +198,8 @@ impl Router {
         Ok(())
     }
 
-    /// Appends the tasks of a plugin's assignments one by one, if all assignees can get tasks. Returns the reason of
-    /// the first rejection.
+    /// Appends the tasks of a plugin's assignments one by one. Appends no task if one of the assignees cannot get
+    /// tasks. Returns the reason of the first rejection.
     pub async fn assign(
         &mut self,
         plugin: PluginIndex,

@@ -41,8 +41,8 @@ pub struct PreparedWork {
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
-    /// The version of the subject in `aggregate`, or 0 if the subject does not exist. `None` if the task has no
-    /// subject.
+    /// The version of the task's subject that `aggregate` contains, or 0 if the subject does not exist. `None` if the
+    /// task has no subject.
     read_version: Option<u64>,
     related: Vec<Value>,
     now_ms: i64,
@@ -101,7 +101,8 @@ impl Input for PreparedWork {
 }
 
 impl PreparedWork {
-    /// Prepares the input: the task after its event, and the task's subject and related nodes from `view`.
+    /// Prepares the input of the hook `work`. The task has its state after the event. The task's subject and the
+    /// related nodes come from `view`.
     pub fn prepare(
         state: &State,
         view: &FollowerView<'_>,
@@ -125,8 +126,8 @@ impl PreparedWork {
     }
 }
 
-/// Returns whether a task still waits for an agent now. `task` is the task right after the event that made the task
-/// wait for this agent.
+/// Returns whether a task still waits for an agent. `task` contains the event that made the task wait for this agent,
+/// and the task right after this event.
 pub fn is_waiting(state: &State, task: &EventContext) -> bool {
     let agent = Task::new(&task.after).assigned_agent();
     state.folded.get(task.after.id.as_str()).is_some_and(|now| {

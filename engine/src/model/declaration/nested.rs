@@ -22,7 +22,8 @@ pub(super) fn reject_top_level_keys(object: &Object, at: &str, violations: &mut 
 }
 
 impl DefinitionReader<'_> {
-    /// Parses the items and the fields of a field. `depth` is the number of fields that enclose the field.
+    /// Parses the keys `items` and `fields` in the definition of a field. `depth` is the number of fields that enclose
+    /// the field.
     pub(super) fn nested(&mut self, object: &Object, field: &mut Field, at: &str, depth: usize) {
         for (key, value, wanted) in
             [("items", object.given("items"), FieldType::Array), ("fields", object.given("fields"), FieldType::Object)]

@@ -1,6 +1,6 @@
 //! JSON Schemas from clients: compiled within size limits, and applied to values within a limited number of steps.
 //!
-//! A running validator cannot be interrupted, so its work is counted in advance. [`graph`] reads the schema. The module
+//! A running validator cannot be interrupted, so its work is counted in advance. [`graph`] reads the schema, and
 //! rejects references that would cause endless or too many evaluations of one value. [`meter`] traverses a value in the
 //! same way as the validator, and counts the steps.
 

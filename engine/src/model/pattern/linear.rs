@@ -152,7 +152,7 @@ struct AutomatonRun<'w, E> {
     automaton: &'w DFA,
     cache: dfa::Cache,
     states: usize,
-    /// The size of the cached states at the last tick, in bytes.
+    /// The size of the cached states at the last charge of the caller's budget, in bytes.
     built: usize,
     tick: Tick<'w, E>,
 }

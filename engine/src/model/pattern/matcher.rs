@@ -7,7 +7,8 @@ use super::cache::Patterns;
 use super::compiled_pattern::{CompiledPattern, Syntax};
 use super::search::SearchFailure;
 
-/// The maximum number of ticks for all patterns of one payload: about half a second in the worst case.
+/// The maximum number of ticks for all patterns of one payload together. Ticks measure the cost of a match. In the
+/// worst case, this number of ticks takes about half a second.
 const MAX_TICKS: usize = 100_000;
 /// The maximum length, in bytes, of a string whose match takes negligible time.
 const QUICK_BYTES: usize = 4 << 10;

@@ -228,8 +228,8 @@ pub fn redrafted(before: &Object, draft: &ArtifactDraft) -> Result<ArtifactDraft
     change.unclear.map_or(Ok(change.draft), Err)
 }
 
-/// Returns a draft with new parts. If the artifact's effect contains the previous content exactly once, the effect gets
-/// the new content instead.
+/// Returns a draft with new parts. If the artifact's effect contains the previous content exactly once, the new content
+/// replaces the previous content in the effect as well.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> ArtifactChange<'_> {
     let is_changed = before.is_some_and(|before| before.get("parts") != Some(&stored_parts(&parts)));
     let mut unclear = None;

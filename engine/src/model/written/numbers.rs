@@ -28,7 +28,8 @@ impl<'n> WrittenForm<'n> {
         }
     }
 
-    /// Returns the written forms in the field or item at the index `place` of the object or array.
+    /// Returns the written form of the field or item at the index `place`, if this value is an object or array.
+    /// Otherwise, returns an empty form.
     pub(in crate::model) fn at(self, place: usize) -> WrittenForm<'n> {
         inside(self.0).map_or_else(WrittenForm::default, |numbers| numbers.form(place))
     }

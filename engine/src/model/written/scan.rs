@@ -26,7 +26,8 @@ pub fn is_likely_in(text: &[u8]) -> bool {
     false
 }
 
-/// Returns the written forms that must be kept for an object. `text` must be the valid JSON text of the object.
+/// Finds the numbers in an object that must keep their written form, and returns these forms. `text` must be the valid
+/// JSON text of the object.
 pub fn numbers_of(text: &str) -> Numbers {
     numbers_of_fields(text, |_| true)
 }

@@ -10,8 +10,8 @@ use super::segment::SEGMENT;
 pub struct Lists {
     codes: Vec<TextCode>,
     spans: Vec<(u32, u32)>,
-    /// The number of codes in replaced lists. If several rows shared a list, the list counts once for each of these
-    /// rows in which the list was replaced.
+    /// The number of codes in replaced lists. If rows share a list, the codes of the list count each time one of these
+    /// rows gets another list.
     stale: usize,
 }
 

@@ -205,7 +205,7 @@ pub struct Follow {
     pub edges: EdgeScan,
     /// The path of the start node's id in a row. The value at the path may also be an array of ids.
     pub local: FieldPath,
-    /// The stages that run over the reached states.
+    /// The stages that run over the states to which the edges lead.
     pub pipeline: Pipeline,
     pub target: FieldPath,
 }

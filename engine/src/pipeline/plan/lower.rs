@@ -23,7 +23,7 @@ pub struct PlanLowering {
     pub scans: Vec<Scan>,
     /// Whether the program may use columns.
     pub columns: bool,
-    /// Whether the rows after each step are shown, so that every step returns whole rows.
+    /// Whether a preview shows the rows after each step. If so, every step returns whole rows.
     pub shows_rows: bool,
 }
 

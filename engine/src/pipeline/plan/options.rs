@@ -5,8 +5,8 @@
 pub struct Options {
     pub source: SourceChoice,
     /// Whether to push work to the source. Without push-down, the pipeline reads every row, and every stage becomes an
-    /// operator. Filters are moved and ordered in either case, because the order of the filters determines which rows
-    /// cause errors.
+    /// operator. With and without push-down, filters are moved and ordered in the same way, so that the same rows cause
+    /// errors.
     pub push_down: bool,
     /// Whether to use the columns of the source, if the source has columns. Requires `push_down`.
     pub columns: bool,

@@ -55,7 +55,7 @@ pub enum RunOutput {
     Stages,
 }
 
-/// How the number of rows after a step follows from the number of rows before the step.
+/// The rule that determines the number of rows after a step from the number of rows before the step.
 #[derive(Debug, Clone, Copy)]
 pub enum RowCountBound {
     Same,

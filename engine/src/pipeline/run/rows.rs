@@ -48,7 +48,7 @@ pub enum RowOwner {
 }
 
 impl RowOwner {
-    /// Returns how many bytes of a row, at most, were built for the query.
+    /// Returns an upper limit for the number of bytes of a row that were built for the query.
     pub fn built_bytes(self) -> usize {
         match self {
             RowOwner::Source => 0,

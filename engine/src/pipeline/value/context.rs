@@ -110,7 +110,8 @@ impl<'a> Context<'a> {
         self.conversions.borrow_mut().push(converted);
     }
 
-    /// Returns the recorded conversions in their order, and removes them from the query.
+    /// Returns the values that [`record_conversion`](Self::record_conversion) has recorded, in the order of the calls,
+    /// and removes these values from the query.
     pub fn take_conversions(&self) -> Vec<Option<Value>> {
         self.conversions.take()
     }

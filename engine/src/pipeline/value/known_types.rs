@@ -9,8 +9,8 @@ use crate::model::definition::{Definition, Field, FieldType, Fold};
 use crate::model::fields::Fields;
 use crate::model::value::Value;
 
-/// The maximum number of types whose fields are searched for a similar name. If a field may belong to more types, no
-/// search takes place, because a search takes much longer than a lookup.
+/// The maximum number of types whose fields are searched for a similar name. If a field may belong to more types than
+/// this maximum, no search takes place, because a search takes much longer than a lookup.
 const MAX_COMPARED_TYPES: usize = 20;
 /// The maximum number of searches for a similar name in one query.
 const MAX_COMPARISONS: u32 = 50;
@@ -161,10 +161,10 @@ impl<'a> KnownTypes<'a> {
         })
     }
 
-    /// Returns `path` with the first undeclared name replaced by the most similar declared name, in the first of these
-    /// types that declares a similar name. Skips types that lack the first name of the path. Call this function only if
-    /// these types allow no value at the path. Returns `None` if there is no similar name, or if a limit on comparisons
-    /// is exceeded.
+    /// Replaces the first undeclared name in `path` with the most similar declared name, and returns the new path. Uses
+    /// the first type in `types` that declares a similar name, and skips types that lack the first name of the path.
+    /// Call this function only if `types` allow no value at the path. Returns `None` if there is no similar name, or if
+    /// a limit on comparisons is exceeded.
     pub fn nearest_path(&self, types: &TypeNames, path: &str) -> Option<String> {
         if self.among(types).count() > MAX_COMPARED_TYPES || self.comparisons.get() >= MAX_COMPARISONS {
             return None;

@@ -27,8 +27,8 @@ pub fn expanded_bytes(value: &Value, query: &Context) -> Result<usize> {
     Ok(bytes.counted)
 }
 
-/// Charges the query for a kept row that a source has built. The values of the row's fields belong to the source and
-/// are not charged.
+/// Charges the query for a row that a source has built and that is kept until the query ends. The values of the row's
+/// fields belong to the source and are not charged.
 pub fn hold_shared(row: &Value, query: &Context) -> Result<()> {
     query.charge(own_bytes(row))
 }

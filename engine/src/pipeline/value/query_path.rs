@@ -55,8 +55,8 @@ pub(super) fn index(name: &str) -> Option<usize> {
     name.parse().ok().filter(|_| is_index)
 }
 
-/// Follows the path `parts` from a value. From an array, the path leads only to the element whose index is the first
-/// part. Returns whether a call of `visit` returned `true`.
+/// Follows the path `parts` from a value. If the value is an array, follows the path only into the element whose index
+/// is the first part. Returns whether a call of `visit` returned `true`.
 fn walk(value: &Value, parts: &[PathPart], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return visit(Some(value)) };
     let field = match value {

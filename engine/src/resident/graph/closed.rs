@@ -32,11 +32,11 @@ struct ClosedEdge {
     is_stored: bool,
 }
 
-/// A read of the past. While the read exists, the edges that were not stored when the read began are kept in memory,
-/// and so are the edges that are closed later.
+/// A read of the past. Until the read ends, two kinds of closed edges stay in memory: edges that were not stored yet
+/// when the read began, and edges that are closed during the read.
 pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
-    /// The first edge that the read needs, as numbered in `ClosedEdges::reads`.
+    /// The number of the first edge that the read needs. `ClosedEdges::reads` uses the same numbers.
     first: u64,
     /// The highest position at which an edge was closed, among the edges that may be only in the store.
     pub stored_position: u64,

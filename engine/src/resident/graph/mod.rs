@@ -1,5 +1,6 @@
-//! The knowledge graph of an open workspace, in memory: facts that plugins found, open edges in both directions, and
-//! the aggregates that refer to each target.
+//! The knowledge graph of an open workspace, in memory: the facts that plugins found, the edges that are not closed,
+//! and the aggregates that refer to each target. The edges can be looked up by the node at their start and by the node
+//! at their end.
 
 mod closed;
 mod reconcile;
@@ -119,7 +120,7 @@ impl Graph {
         self.inner.write().readdress_all(view)
     }
 
-    /// Returns the aggregates at which desired or open edges start.
+    /// Returns the aggregates from which at least one edge is open or should be open.
     pub fn with_edges(&self) -> BTreeSet<AggregateId> {
         self.inner.read().with_edges()
     }

@@ -17,8 +17,8 @@ use crate::model::graph::{Address, AddressedBy, DesiredEdge, Edge, addresses};
 use crate::model::id::AggregateId;
 use crate::model::page;
 
-/// The maximum number of pages with one address that a reference is compared with. If there are more pages, only the
-/// oldest are compared.
+/// The maximum number of pages that are compared with a reference. If more pages have the address in the reference,
+/// only the oldest of these pages are compared.
 const MAX_COMPARED: usize = 256;
 
 /// The node that a target refers to.

@@ -40,7 +40,8 @@ impl FromIterator<Arc<str>> for Kinds {
     }
 }
 
-/// A moment of the past: a position of the log, or a time at which events occurred, in milliseconds since the epoch.
+/// A moment of the past: a position of the log, or a time. The time is compared with the times at which events
+/// occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastMoment {
     /// The moment after the event at this position of the log.
@@ -73,7 +74,7 @@ pub struct PastGraph<'g> {
     graph: &'g Graph,
     pub moment: PastMoment,
     closed: ClosedRead<'g>,
-    /// Whether the store may contain edges that were open at the moment, are closed now, and are not in memory.
+    /// Whether the store may contain edges that were open at `moment`, are closed now, and are not in memory.
     pub needs_store: bool,
     /// The edges from the store that were open at `moment` and are closed now.
     stored: EdgesByNode,

@@ -36,7 +36,7 @@ struct TextFolder {
     base: Option<char>,
     /// The current run of consecutive characters of a script without spaces, including their marks.
     run: String,
-    /// The offset of each character in the run.
+    /// The offset in `run` of each character that is not a mark, in bytes.
     starts: Vec<usize>,
 }
 

@@ -26,7 +26,8 @@ const MAX_ORDER_PENALTY: f64 = 0.02;
 /// The number of bytes per allowed wrong letter when whole texts are compared. The bytes of the longer text count.
 const LETTERS_PER_EDIT: usize = 4;
 
-/// The minimum trigram score for comparing whole texts that are longer than [`SHORT_TEXT_BYTES`].
+/// The minimum trigram score of two texts that are compared as a whole. Texts of at most [`SHORT_TEXT_BYTES`] bytes
+/// need no minimum score.
 const MIN_TRIGRAM_SCORE: f64 = 0.2;
 const SHORT_TEXT_BYTES: usize = 12;
 /// The maximum number of wrong letters when whole texts are compared.
@@ -87,7 +88,8 @@ pub struct Scorer<'a> {
     /// For each query word, the similarities of the label words compared so far. The similarities are cached because
     /// labels share many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
-    /// The query words, each with its numbers in `LabelIndex::labels` and `LabelIndex::bodies`, and its rarity.
+    /// The query words. Each entry contains the numbers that identify the word in `LabelIndex::labels` and in
+    /// `LabelIndex::bodies`, and the rarity of the word.
     terms: Vec<Term>,
 }
 

@@ -16,8 +16,8 @@ pub(super) const REVOKE_KEYS: &str = "FOR $one IN $keys {
     UPSERT type::record('revoked_key', $one) SET workspace_id = $workspace RETURN NONE
 };";
 
-/// The statement that records the removal of a member at `$now`. If a later removal is already recorded, its time
-/// stays.
+/// The statement that records the removal of a member at `$now`. If a later time of removal is already recorded, the
+/// statement keeps the later time.
 pub(super) const REMOVE_MEMBER: &str = "UPSERT $removed SET workspace_id = $workspace, user_id = $user,
     removed_at = math::max([removed_at ?? $now, $now]) RETURN NONE;";
 
@@ -54,7 +54,7 @@ impl Database {
         self.query_again(REVOKE_KEYS, values).await.map(drop)
     }
 
-    /// Records the removal of a member whom the store does not contain.
+    /// Records that a user was removed from a workspace in another store. Does not change a membership in this store.
     pub async fn write_removed_member(&self, workspace_id: &str, removed: &RemovedMember) -> Result<()> {
         let values = [
             ("removed", removed_id(workspace_id, &removed.user_id)),

@@ -33,7 +33,7 @@ pub struct DumpRecord {
     pub table: &'static str,
     /// The record as a SurrealQL object, with its id.
     pub content: String,
-    /// The text of `content` without the time of the last use of a key.
+    /// The text of `content` without the field `last_used_at`, which changes with each use of a key.
     pub lasting: String,
 }
 

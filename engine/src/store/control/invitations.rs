@@ -16,8 +16,8 @@ stored_record!(Invitation as "invitation" [id] {
 /// of the returned invitations were deleted or have expired.
 const MAX_PER_ADDRESS: usize = 200;
 
-/// The statement that checks whether the maker of an invitation is still an owner. The statement follows [`MAKER`],
-/// which writes the membership, so a concurrent change of the role conflicts.
+/// The statement that checks whether the creator of an invitation is still an owner. Must follow [`MAKER`] in the same
+/// transaction. `MAKER` writes the creator's membership, so a concurrent change of the creator's role conflicts.
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit, the statements delete the
@@ -40,8 +40,8 @@ impl Database {
         self.read_all(statement, [("workspace", convert::text(workspace_id))], Invitation::read).await
     }
 
-    /// Returns the invitations for an email address that have not expired, the oldest first. Returns at most
-    /// [`MAX_PER_ADDRESS`] invitations.
+    /// Returns the unexpired invitations for an email address, the oldest first. Returns at most [`MAX_PER_ADDRESS`]
+    /// invitations.
     pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
         let statement = "SELECT *, record::id(id) AS key FROM invitation
             WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";

@@ -54,9 +54,9 @@ pub const MAX_ANCESTORS: usize = 16;
 /// The statement that limits the chain of a key's ancestors to [`MAX_ANCESTORS`] keys.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
-/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. At the limit, the statements
-/// delete the keys that have expired. The statements follow [`MAKER`], which writes the membership, so concurrent
-/// creations of keys for a member conflict.
+/// The statements that limit the keys of `$user` to 1,000, in all workspaces together. If the limit is reached, the
+/// statements first delete the user's expired keys. The statements must follow [`MAKER`], so that concurrent creations
+/// of keys for one member conflict: [`MAKER`] writes the membership.
 pub(super) const KEY_LIMIT: &str = "
 IF ((SELECT VALUE count() FROM key WHERE user_id = $user GROUP ALL)[0] ?? 0) >= 1000 {
     DELETE key WHERE user_id = $user AND expires_at != NONE AND expires_at <= $now RETURN NONE;
@@ -101,8 +101,8 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Writes an unchanged key from another store, unless a key with the same id or the same secret exists. Returns
-    /// whether the key is new.
+    /// Writes a key from another store without changing the key. If a key with the same id or the same secret exists,
+    /// writes nothing. Returns whether the key was written.
     pub async fn restore_key(&self, key: &KeyRecord) -> Result<bool> {
         let statements = "BEGIN;
             LET $is_new = !record::exists($id) AND array::len((SELECT VALUE id FROM key WHERE hash = $hash)) = 0;

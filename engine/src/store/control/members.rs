@@ -29,9 +29,9 @@ pub enum GrantBasis {
     Member(Arc<str>, Arc<str>, Role),
 }
 
-/// The statement that deletes the invitations for `$workspace` that `$user` made, whether with a key, a session or a
-/// token. The statement also deletes the workspace's invitations without a known maker, unless a key created the
-/// invitation.
+/// The statement that deletes the invitations to `$workspace` that `$user` made with a key, a session or a token. If
+/// the maker of an invitation to the workspace is not known, the statement also deletes the invitation, unless a key
+/// created it.
 const END_INVITATIONS: &str = "DELETE invitation WHERE workspace_id = $workspace
     AND (made_by = $user OR (made_by = NONE AND (derived_from ?? ':') CONTAINS ':')) RETURN NONE";
 

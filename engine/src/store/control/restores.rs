@@ -41,9 +41,9 @@ named!(RestoreStatus);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreRecord {
     pub id: Arc<str>,
-    /// The archived workspace.
+    /// The id of the archived workspace.
     pub source_id: Arc<str>,
-    /// The new workspace.
+    /// The id of the new workspace.
     pub workspace_id: Arc<str>,
     pub name: String,
     pub status: RestoreStatus,

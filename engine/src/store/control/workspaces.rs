@@ -1,8 +1,8 @@
 //! Reads all workspaces and all users of the store in pages, and deletes workspaces.
 //!
-//! Each deletion has a separate record, so that due deletions are found without reading other records. After the
-//! removal of a workspace, the record stays for some time. Because of the record, other servers close the workspace,
-//! and no server creates the workspace again before its data is deleted.
+//! The deletion of a workspace has its own record, so that due deletions are found without reading the records of
+//! workspaces. After the workspace was removed, the record of the deletion stays for some time. While this record
+//! exists, other servers close the workspace, and no server creates the workspace again before its data is deleted.
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -66,7 +66,7 @@ pub struct EventWrite {
 }
 
 impl From<Arc<Event>> for EventWrite {
-    /// Returns the write of an event with no further records.
+    /// Returns a value that writes only the event, without other records.
     fn from(event: Arc<Event>) -> EventWrite {
         EventWrite { event, id_chosen: false, taken: None, freed: None, agents: Vec::new(), published: None }
     }

@@ -51,8 +51,8 @@ impl DatabaseReader {
         Ok(FeedSlice { events: Vec::new(), position: until.max(after) })
     }
 
-    /// Returns the position before a part of an agent's feed. The part consists of the last `count` events with
-    /// positions after `first` and up to `end`. If the feed has fewer events between these positions, returns `first`.
+    /// Considers only the events of an agent's feed with positions after `first` and up to `end`. Returns the position
+    /// before the last `count` of these events. If there are fewer than `count` events, returns `first`.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, count: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {

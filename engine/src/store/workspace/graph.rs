@@ -27,8 +27,9 @@ UPSERT checkpoint:graph SET position = $position, generation = $generation, circ
     versions = $versions, writes = $writes RETURN NONE;
 ";
 
-/// The statements that are added to the transaction if several servers share the store. The statements fail unless the
-/// writer is the leader, and record which facts and edges the write has changed.
+/// The statements that are added to a transaction that writes the graph, if several servers share the store. The
+/// transaction fails unless the writer is the leader. The statements record which facts and edges the transaction
+/// changes.
 const WRITE_SHARED: &str = "
 IF ((SELECT VALUE epoch FROM ONLY leader:consumer) ?? 0) != $epoch { THROW 'stale head' };
 UPSERT type::record('graph_write', $writes) CONTENT { changed: $changed } RETURN NONE;
@@ -67,7 +68,8 @@ pub struct GraphCheckpoint {
     pub writes: u64,
 }
 
-/// The right to build the generation `generation` while the generation `serving` is in use.
+/// The right to build the generation `generation` of the graph. Until the build is complete, the generation `serving`
+/// is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     pub serving: u64,

@@ -17,7 +17,8 @@ use crate::store::{DatabaseReader, Error, Result, convert};
 
 stored_record!(Ends [] { position, types_changed = "types", epoch, graph_writes = "writes" });
 
-/// A reference to an event: stream, version and position. A reference from a commit also has the time and size.
+/// A reference to an event by its stream, version and position. Only a reference that was read from a commit has the
+/// time and the size of the event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRef {
     pub aggregate_id: Arc<str>,

@@ -1,5 +1,5 @@
-//! Node records, which contain a snapshot of each aggregate's folded state, and the checkpoint of the follower that
-//! writes the snapshots.
+//! Node records and their checkpoint. A node record contains a snapshot of the folded state of one aggregate. The
+//! checkpoint is the position up to which the follower has written the snapshots.
 
 use std::ops::Bound;
 use std::sync::Arc;

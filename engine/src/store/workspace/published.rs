@@ -11,7 +11,8 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::store::{DatabaseReader, Result, convert};
 
-/// The statement that is added to the transaction of an append that publishes articles.
+/// The statement that stores the published revisions of articles. If an append publishes articles, its transaction
+/// includes this statement.
 pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
 
 impl DatabaseReader {

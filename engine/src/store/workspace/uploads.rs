@@ -48,7 +48,7 @@ pub struct Leftovers {
     pub has_active: bool,
 }
 
-/// The stored bytes of an upload that no file refers to.
+/// An upload that no file refers to, and whose stored bytes are to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub upload_id: Arc<str>,

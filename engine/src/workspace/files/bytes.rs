@@ -11,7 +11,8 @@ use crate::model::file::upload_of;
 use crate::state::storage::Storage;
 use crate::workspace::call_context::Operation;
 
-/// The upload that a file referred to before an event. Each attempt to append the event records the upload again.
+/// The upload that a file referred to before an event. Each attempt to append the event records the upload again,
+/// because the file may have changed since the previous attempt.
 #[derive(Clone, Default)]
 pub struct PreviousUpload(Arc<Mutex<Option<Arc<str>>>>);
 

@@ -19,8 +19,8 @@ use crate::store::{self, Database};
 /// The stream of the bytes of a file that a client sends.
 pub type Incoming = BoxStream<'static, std::io::Result<Bytes>>;
 
-/// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. For a
-/// smaller file, exactly its size is reserved.
+/// The number of bytes that are buffered before storage is reserved, if the client did not announce the length. If the
+/// file has fewer bytes, exactly the size of the file is reserved.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
 /// The maximum storage that an upload without an announced length reserves in advance, in bytes.
 const MAX_RESERVATION_STEP: u64 = 64 << 20;

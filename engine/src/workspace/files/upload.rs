@@ -215,7 +215,7 @@ impl Operation {
     }
 }
 
-/// Returns a stream of the same bytes that fails when the right of `grant` ends.
+/// Returns a stream of the bytes in `bytes`. The stream fails when the right of `grant` ends.
 fn while_granted(bytes: Incoming, mut grant: Grant) -> Incoming {
     let ended = Box::pin(async move { grant.ended().await });
     stream::unfold((bytes, ended), |(mut bytes, mut ended)| async move {

@@ -151,17 +151,17 @@ async fn mark_stale(state: &State, task: &Aggregate, effects: &mut [EffectView])
     Ok(())
 }
 
-/// Returns the versions of aggregates that the authors of effects have read. The key is the id of the artifact that
-/// contains the effect.
+/// Returns the expected version of each effect: the version of the effect's aggregate that the author of the effect has
+/// read. The key is the id of the artifact that contains the effect.
 fn read_versions(task: &Aggregate) -> FxHashMap<&str, u64> {
     let read = |artifact: &'_ Object| artifact.get("effect")?.get("expected_version")?.as_int();
     let entry = |artifact| Some((Object::get(artifact, "id")?.as_str()?, u64::try_from(read(artifact)?).ok()?));
     Task::new(task).current_artifacts().into_iter().filter_map(entry).collect()
 }
 
-/// Returns, for each of the versions, the fields of the aggregate that have changed since this version. Leaves out
-/// versions above `events_left`. Reads the events up to the highest remaining version. Subtracts the number of read
-/// events from `events_left`.
+/// Returns, for each of the versions, the fields of the aggregate that have changed since this version. To restore the
+/// earlier states, the function reads the stream from its first event. Versions above `events_left` are left out, and
+/// the number of read events is subtracted from `events_left`.
 async fn changed_since(
     state: &State,
     id: &AggregateId,

@@ -125,8 +125,8 @@ impl Offline {
         appended
     }
 
-    /// Returns the path, the upload, the size and the hash in an event that refers to the bytes of a file. The file
-    /// must belong to this workspace.
+    /// Checks an event that refers to the bytes of a file. The file must belong to this workspace. Returns the path,
+    /// the upload, the size and the hash that the event contains.
     fn check_file(&self, event: &NewEvent) -> Result<UploadReference> {
         let at = |name: &str| format!("/payload/{name}");
         let text = |name: &str| {

@@ -1,9 +1,9 @@
 //! A workspace that an operator reads and writes while no server has the workspace open. The operator can also append
 //! events that otherwise only the program itself appends.
 //!
-//! Only a program that has opened the store can create this handle. Requests cannot reach the handle. No background
-//! task runs: no plugin is called, no task expires and no agent is registered, so that an imported workspace equals the
-//! exported one.
+//! Only a program that has opened the store can create the handle [`Offline`]. Requests cannot reach the handle. No
+//! background task runs: no plugin is called, no task expires and no agent is registered, so that an imported workspace
+//! equals the exported one.
 
 mod definitions;
 mod events;

@@ -30,8 +30,8 @@ const MAX_TRIAL_MS: f64 = 10_000.0;
 pub const MAX_SCRIPT_BYTES: usize = 256 << 10;
 /// The maximum size of the manifest of a draft, in bytes.
 pub const MAX_MANIFEST_BYTES: usize = 64 << 10;
-/// To find the last events for the plugin, a dry run reads the log backward in parts. This is the number of positions
-/// in a part.
+/// The number of log positions that a dry run reads at a time. A dry run reads the log backward in parts of this
+/// length, to find the last events for the plugin.
 const LAST_PAGE: u64 = 64;
 
 /// The version of a plugin that a dry run calls.

@@ -54,9 +54,9 @@ impl Reader {
     }
 }
 
-/// Returns the neighborhood of an aggregate as it is now. With `closed`, also returns closed edges that start at the
-/// aggregate and whose kinds are in `closed`, unless `walk` follows only incoming edges. An empty list allows all
-/// kinds.
+/// Returns the current neighborhood of an aggregate. If `closed` is not `None`, also returns closed edges that start at
+/// the aggregate, unless `walk` follows only incoming edges. `closed` lists the kinds of these edges. If the list is
+/// empty, returns closed edges of all kinds.
 fn neighborhood(
     reader: &QueryReader<'_>,
     id: &str,

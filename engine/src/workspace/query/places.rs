@@ -15,8 +15,8 @@ use crate::store::workspace::log::EventRef;
 
 /// The minimum number of event references listed at a time.
 const MIN_LISTED: usize = 1_024;
-/// The number of events that one read lists for a stream, if several streams are listed separately.
-const MIN_LISTED_PER_STREAM: u64 = 64;
+/// The maximum number of events that one read lists for a stream, if several streams are listed separately.
+const MAX_LISTED_PER_STREAM: u64 = 64;
 /// The maximum number of streams listed separately. For more streams, one scan of the log is cheaper.
 const MAX_SEPARATE_STREAMS: usize = 100;
 
@@ -126,7 +126,7 @@ fn merged(reader: &QueryReader<'_>, heads: &mut Vec<StreamHead>) -> Result<Optio
     while places.len() < MIN_LISTED {
         for head in heads.iter_mut().filter(|head| head.listed.is_empty() && !head.versions.is_empty()) {
             let (first, end) = (*head.versions.start(), *head.versions.end());
-            let last = end.min(first.saturating_add(MIN_LISTED_PER_STREAM - 1));
+            let last = end.min(first.saturating_add(MAX_LISTED_PER_STREAM - 1));
             reader.context.check_time()?;
             let listed = reader.handle.block_on(reader.state.db.stream_refs(&head.id, first, last))?;
             head.versions = last + 1..=end;

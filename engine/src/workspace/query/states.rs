@@ -144,7 +144,7 @@ impl Columns for ResidentTable<'_> {
 /// moment are taken from memory.
 pub struct PastTable<'a> {
     states: StateReader<'a>,
-    /// The rows of the selected states that have changed since the moment, by the id of the aggregate.
+    /// The rows of the selected states that have changed since the query's moment, by the id of the aggregate.
     folded: FxHashMap<AggregateId, Value>,
 }
 
@@ -385,13 +385,13 @@ impl StateReader<'_> {
     }
 }
 
-/// The memory of the states of a fold, charged to the query. An event may grow or shrink a state, so the states are
-/// measured again whenever more than `between` bytes of events have been folded.
+/// Charges the query for the memory of the states that the query folds. The states are measured again whenever more
+/// than `between` bytes of events have been folded, because an event may grow or shrink a state.
 struct FoldCharge<'a> {
     reader: &'a QueryReader<'a>,
     counted: usize,
     folded: usize,
-    /// The total size of folded events, in bytes, after which the states are measured again.
+    /// The number of bytes of folded events after which the states are measured again.
     between: usize,
 }
 

@@ -24,7 +24,7 @@ use super::tool::{BuiltinTool, ToolEffect};
 const ADDS: ToolEffect = ToolEffect { destructive: false, idempotent: false };
 /// The effect of a tool that may replace or remove data.
 const REPLACES: ToolEffect = ToolEffect { destructive: true, idempotent: false };
-/// The effect of a tool that may replace data, and that has no further effect when the call is repeated.
+/// The effect of a tool that may replace data. A repeated call changes nothing further.
 const SETS: ToolEffect = ToolEffect { destructive: true, idempotent: true };
 
 /// Returns the built-in tools: first the tools that only read, then the tools that write.

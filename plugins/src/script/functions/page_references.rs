@@ -14,8 +14,8 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 const MAX_BYTES: usize = 500;
 /// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
-/// The wikilinks that site generators and code hosts replace with a table of contents. If the project has a note with
-/// such a name, the wikilink leads to the note. If not, the wikilink does not count as broken.
+/// The names of wikilinks that site generators and code hosts replace with a table of contents. If the project has a
+/// note with the same name, the wikilink leads to the note. Without such a note, the wikilink does not count as broken.
 const TABLES_OF_CONTENTS: [&str; 2] = ["toc", "_toc_"];
 /// The maximum number of folders above a page that are tried as the root of its site.
 const MAX_ROOTS: usize = 4;
@@ -38,8 +38,8 @@ type ReferencesOf = fn(&str, &str) -> Vec<String>;
 /// A link to another page.
 #[derive(Debug, PartialEq)]
 pub(super) struct PageLink {
-    /// The link as it is written. `None` if the link may lead to a file that is not a page, because such a link does
-    /// not count as broken if no page matches.
+    /// The link as it is written. `None` if the link may lead to a file that is not a page. Such a link does not count
+    /// as broken, even if no page matches.
     pub text: Option<String>,
     /// The references to the page. The first reference that matches a page counts.
     pub references: Vec<String>,

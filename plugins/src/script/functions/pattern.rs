@@ -1,5 +1,6 @@
 //! Regular expressions with bounded cost. A search uses a lazily built automaton and fails if the automaton is rebuilt
-//! too often. A second search within a match finds the groups. This search visits each of its states at most once.
+//! too often. To find the groups of a match, a second search runs within the match. The second search visits each pair
+//! of a position in the compiled pattern and a position in the text at most once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! The OpenAPI document, which is generated from the handlers and then adapted to generators and linters.
+//! The OpenAPI document, which is generated from the handlers and then adapted to client generators and linters.
 //!
 //! Rules add the properties that operations share (errors, headers, paging, scopes), so that new operations have these
 //! properties as well.

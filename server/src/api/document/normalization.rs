@@ -81,7 +81,7 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds to an object an entry for each of `names` for which `lookup` returns a value.
+/// Calls `lookup` for each of `names`. If `lookup` returns a value, adds the name and the value to the object.
 fn with(mut object: Map<String, Value>, names: &[&str], lookup: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), lookup(name)?))));
     object
@@ -123,7 +123,8 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     object.entry("minimum").or_insert_with(|| 0.into());
 }
 
-/// Adds the format or the description that a property's name implies to the schema of the property.
+/// Completes the schema of a property by the property's name: adds a format to times, and a description to
+/// `next_cursor`.
 fn tell_by_name(name: &str, property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     if property.get("type").is_some_and(|kind| kind == "string") && name.ends_with("_at") {

@@ -101,7 +101,7 @@ pub fn separate_responses(document: &mut Value, schemas: &mut Value, requests: &
         .for_each(|node| refer_to_returned(node, &shared));
 }
 
-/// The name prefix of the copies that responses use instead of the schemas of requests.
+/// The name prefix of a copied schema. Responses refer to the copy, and requests refer to the original schema.
 const RETURNED: &str = "Returned";
 
 fn refer_to_returned(node: &mut Value, shared: &BTreeSet<String>) {

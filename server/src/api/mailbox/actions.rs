@@ -50,8 +50,8 @@ actions! {
     /// The server appends the events in `effect` of the current artifacts atomically with the approval. The response
     /// contains these events in `appended`. Before the approval, `would_append` of the task contains these events.
     ///
-    /// If an aggregate has changed since the author of an effect read it, the response is 409 `stale` with the
-    /// difference, unless `accept_stale` is true. If the output is from before the last request for changes, the
+    /// If an aggregate has changed since the author of an effect read the aggregate, the response is 409 `stale` with
+    /// the difference, unless `accept_stale` is true. If the output is from before the last request for changes, the
     /// response is 409 `superseded`, unless `accept_superseded` is true. Effects that the log rejects get 409
     /// `effect_refused`.
     ///
@@ -63,10 +63,10 @@ actions! {
 
     /// Approves the output with changes. The changed output is stored as the next version of the artifact.
     ///
-    /// The server appends effects as for `approve`. If the artifact has an effect, the server changes the edited text
-    /// or field in the effect as well. If the effect does not contain the text or the field, or contains the text more
-    /// than once, the response is 409 `effect_unchanged`. In this case, a request with `artifact` can give the new
-    /// effect.
+    /// The server appends effects as for `approve`. If the artifact has an effect, the server makes the same change in
+    /// the effect. If the effect does not contain the previous text or the previous value of the field, or contains the
+    /// text more than once, the response is 409 `effect_unchanged`. In this case, a request with `artifact` can give
+    /// the new effect.
     ///
     /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
@@ -87,7 +87,7 @@ actions! {
 
     /// Asks the agent a question, or answers the agent's question.
     ///
-    /// The task then waits for its agent, which gets the message as `task.asked`, even if the message answers a
+    /// The task then waits for its agent. The agent gets the message as `task.asked`, even if the message answers a
     /// question.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     ask_task: AskTask -> TaskActionResponse = body.command(access.0.now_ms())?;

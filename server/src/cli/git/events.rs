@@ -17,7 +17,7 @@ const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64
 /// The maximum size in bytes of an event as JSON, so that the event fits into a request body of 1 MiB.
 const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 
-/// The cause of an event: a commit, or a comparison with the files.
+/// The cause of an event: the changes of a commit, or a comparison of the project with the files of the source.
 #[derive(Clone, Debug, Default)]
 pub struct EventMoment {
     pub commit: Option<Commit>,
@@ -37,7 +37,8 @@ pub struct ArticleDiff<'a> {
     pub is_new: bool,
     /// The git id of the file's content, unless the file is removed.
     pub blob: Option<Oid>,
-    /// The time of the article's last event. The new event does not occur earlier.
+    /// The time of the article's last event. If the time of the new event would be earlier, the new event gets this
+    /// time.
     pub after: Option<Timestamp>,
 }
 

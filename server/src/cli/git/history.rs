@@ -20,7 +20,7 @@ const RENAME_SIMILARITY: u16 = 50;
 /// with equal content are matched.
 const RENAME_LIMIT: usize = 1_000;
 
-/// The data of a commit that the events of its changes contain.
+/// The data of a git commit. The events of the changes in the commit contain this data.
 #[derive(Clone, Debug)]
 pub struct Commit {
     pub id: Oid,
@@ -74,7 +74,8 @@ pub fn is_markdown(name: &str) -> bool {
     })
 }
 
-/// Returns the git path pattern of the names with an ending, such as `*.[mM][dD]` for `.md`.
+/// Returns the git path pattern that matches the file names with an ending in any case. For example, the pattern for
+/// `.md` is `*.[mM][dD]`.
 fn pattern(ending: &str) -> String {
     let letters = ending.trim_start_matches('.').chars();
     format!("*.{}", letters.map(|letter| format!("[{letter}{}]", letter.to_ascii_uppercase())).collect::<String>())

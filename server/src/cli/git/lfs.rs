@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::files::{MAX_POINTER_BYTES, TOO_LARGE, id_in_pointer, read_file};
 
-/// The folder with the contents, in the git directory.
+/// The folder of the git directory in which Git LFS stores the contents of files.
 const FOLDER: &str = "lfs/objects";
-/// The length of an id, which is a SHA-256 in hexadecimal digits.
+/// The length of the id in a pointer. The id is the SHA-256 of the content in hexadecimal digits.
 const ID_LEN: usize = 64;
 
-/// Returns the content of a file, or the reason why the file cannot be an article. Returns `None` if `blob` is not a
-/// valid pointer, or if the clone has no content with the digest in the pointer.
+/// Returns the content of the file to which the pointer `blob` refers, or the reason why the file cannot be an article.
+/// Returns `None` if `blob` is not a valid pointer, or if the clone has no content with the digest in the pointer.
 pub fn content(repository: &Repository, blob: &[u8]) -> Option<Result<Vec<u8>, &'static str>> {
     if blob.len() > MAX_POINTER_BYTES {
         return None;

@@ -1,4 +1,4 @@
-//! A project in memory for tests of imports, which applies events as the server does.
+//! A project in memory, for tests of imports. The project applies events as the server does.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -24,7 +24,8 @@ const MAX_RENAMES: usize = 256;
 pub struct Origins {
     /// Maps a commit and a path in the commit to the commit and the path of the file's creation.
     known: HashMap<(Oid, String), (Oid, String)>,
-    /// Maps a parent and its child commit to the renames between the commits: each new path with its old path.
+    /// Maps a parent commit and its child commit to the renames between the commits. The renames map each new path to
+    /// the old path.
     renames: HashMap<(Oid, Oid), HashMap<String, String>>,
 }
 

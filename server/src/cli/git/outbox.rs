@@ -25,7 +25,7 @@ pub struct ImportProgress {
     pub commit: String,
     /// The commit of which only some changes have been appended, or the empty string.
     pub towards: String,
-    /// The latest time of the appended events. Further events do not occur before this time.
+    /// The latest time of the appended events. Events that are appended later do not get an earlier time.
     pub at: Option<Timestamp>,
 }
 

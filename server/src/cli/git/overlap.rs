@@ -11,9 +11,9 @@ use super::source::FileSource;
 use super::state::{ArticleState, BODY, Digest, digest};
 use super::walk::{Article, fields_of};
 
-/// Fails if a folder contains none of the files of its last import, not even under another name. If the folder may have
-/// been moved, fails if the folder contains fewer than half of these files under the same names. Never fails after an
-/// import without files.
+/// Checks that a folder contains files of its last import. If the folder may have been moved, the check fails if the
+/// folder contains fewer than half of these files under the same names. Otherwise, the check fails only if the folder
+/// contains none of these files, not even under another name. After an import without files, the check never fails.
 pub fn check(source: &FileSource, loaded: &ProjectState) -> anyhow::Result<()> {
     let FileSource::Folder(folder) = source else { return Ok(()) };
     let ProjectState { project, record, moved_from, held, .. } = loaded;

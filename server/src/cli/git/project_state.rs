@@ -23,7 +23,8 @@ pub struct ProjectState {
     /// The slug of the project.
     pub project: String,
     pub record: Record,
-    /// The former path of the folder, if the record was found for a folder that may have been moved.
+    /// The path of the folder in the record that was found, if the folder may have been moved since the record was
+    /// written. Otherwise `None`.
     pub moved_from: Option<String>,
     pub held: ProjectArticles,
     /// Whether the workspace defines the type of import records.
@@ -41,8 +42,9 @@ pub struct WorkspaceReader<'a> {
 }
 
 impl WorkspaceReader<'_> {
-    /// Reads the project with the slug `project`. Without `project`, reads the project of the source: its slug is
-    /// `default` or, if that project belongs to another source, `default` with a number.
+    /// Reads the project with the slug `project`. Without `project`, reads the project of the source. The slug of this
+    /// project is the value of `default`. If a project with this slug belongs to another source, a number is added to
+    /// the slug.
     pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<ProjectState> {
         let projects = Projects::load(self.client, self.note).await?;
         let (rows, is_type_defined) = self.records().await.context("the records of imports cannot be read")?;
@@ -81,8 +83,9 @@ impl WorkspaceReader<'_> {
         Ok(ProjectState { project, record, moved_from, held, is_type_defined })
     }
 
-    /// Returns the slug of the project that has the record of the source: `default`, or `default` with a number. If no
-    /// project with such a slug has the record, returns the first of these slugs whose project has no record.
+    /// Returns the slug of the project for the source: `default`, or `default` with a number. Returns the first of
+    /// these slugs whose project has the record of the source. If there is no such project, returns the first slug
+    /// whose project has no record of any source.
     fn project_of<'r>(&self, default: &str, records: impl Fn(&str) -> Vec<&'r Row>) -> anyhow::Result<String> {
         let numbered = (2..=MAX_PROJECTS).map(|number| format!("{default}-{number}"));
         let slugs: Vec<String> = std::iter::once(default.to_owned()).chain(numbered).collect();
@@ -113,10 +116,10 @@ impl WorkspaceReader<'_> {
         }
     }
 
-    /// Prints a note that a source without a record is imported into `project`. Another project may already have the
-    /// source's articles, from an import on another machine or from an import before the folder was moved. The note
-    /// names the source and the project of the first record of `others` that has a project. If no record of `others`
-    /// has a project, prints nothing.
+    /// Prints a note that a source without a record is imported into `project`, although another project may already
+    /// have the articles of the source. This is the case if the source was imported on another machine, or before its
+    /// folder was moved. The note names the source and the project of the first record in `others` that has a project.
+    /// If no record in `others` has a project, prints nothing.
     fn note_other<'r>(&self, project: &str, mut others: impl Iterator<Item = &'r Row>, projects: &Projects) {
         let found = others.find_map(|row| Some((row.identity.shown(), projects.slug(row.project_id.as_deref()?)?)));
         if let Some((other, slug)) = found {

@@ -53,7 +53,7 @@ enum RefusalSubject {
     Event(usize),
     /// An event of the batch that the response does not identify.
     Batch,
-    /// The record, with its current version on the server.
+    /// The record of the import. The number is the current version of the record on the server.
     Record(u64),
     /// The whole import.
     Import,

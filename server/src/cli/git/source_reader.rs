@@ -61,7 +61,7 @@ pub struct Summary {
     pub has_unread: bool,
 }
 
-/// The commits to follow from the state of a project to HEAD.
+/// The commits whose changes bring a project from its current state to the state of HEAD.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CommitRoute {
     /// The commit with which the project is compared first. Set if an earlier import ended before all events of a

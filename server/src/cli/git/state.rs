@@ -46,7 +46,7 @@ impl ArticleState {
         });
     }
 
-    /// Returns whether the fields that come from the file are marked.
+    /// Returns whether the body of the article is marked as a field that comes from the file.
     pub fn is_marked(&self) -> bool {
         self.fields.get(BODY).is_some_and(|body| body.of_file)
     }

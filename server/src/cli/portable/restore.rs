@@ -299,8 +299,8 @@ impl ImportRun {
         Ok(self.registered.contains(&*event.aggregate_id))
     }
 
-    /// Appends an event of a file in the workspace. `named` is the event's payload, or `None` if the export's folder
-    /// does not contain the bytes that the event refers to.
+    /// Appends an event to the stream of a file in the workspace. `named` is the event's payload, which refers to the
+    /// file's bytes. If the export's folder does not contain these bytes, `named` is `None`.
     async fn append_file(&mut self, event: NewEvent, named: Option<&str>) -> anyhow::Result<()> {
         let bytes = match named {
             None => None,

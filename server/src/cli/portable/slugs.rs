@@ -42,8 +42,8 @@ impl FileSlugs {
     }
 }
 
-/// Warns about each appended event of an article whose slug differs from the slug in the event's line. Returns the
-/// number of these events.
+/// Compares the slug in each appended event of an article with the slug in the line of the event. Warns about each
+/// event with a different slug, and returns the number of these events.
 pub fn warn(progress: &ProgressIndicator, appended: &AppendOutcome, sent: &[Sent], lines: &[u64]) -> u64 {
     let mut renamed_slugs = 0;
     let events = appended.events.iter().zip(&appended.repeated).zip(sent.iter().zip(lines)).enumerate();

@@ -43,7 +43,7 @@ pub struct ExportPage<'a> {
     position: Option<u64>,
 }
 
-/// The fields of a file's event that refer to the bytes of the file.
+/// The fields by which the payload of an event refers to the bytes of a file.
 #[derive(Debug, Deserialize)]
 pub struct BytesReference<'a> {
     #[serde(borrow)]

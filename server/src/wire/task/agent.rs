@@ -64,8 +64,9 @@ sent_fields! {
     /// The id of the previous version of this artifact. The default is the artifact with the same name.
     pub supersedes: SentText,
     /// The event that approval appends: `{aggregate_id, event_type, payload, expected_version}`. `expected_version` is
-    /// the version of the aggregate that the agent has read. If the field `aggregate_id` of the task's source names the
-    /// aggregate, the default is the version at the time of the claim. Otherwise, the default is the current version.
+    /// the version of the aggregate that the agent has read. For the aggregate in the field `aggregate_id` of the
+    /// task's source, the default of `expected_version` is the version at the time of the claim. For other aggregates,
+    /// the default is the current version.
     pub effect: SentField<Option<AnyObject>>,
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `supersedes`.

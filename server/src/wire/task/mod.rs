@@ -184,7 +184,7 @@ struct ActedOn {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[oai(default)]
     appended: Vec<EffectBody>,
-    /// The error body that the action on this task alone would return, if the action failed.
+    /// The error body, if the action failed. An action on this task alone would return the same body.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<AnyObject>,

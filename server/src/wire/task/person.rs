@@ -18,11 +18,12 @@ sent_fields! {
     pub priority: SentField<Option<OneOf<Priorities>>>,
     /// The id or slug of the task's project.
     pub project_id: SentText,
-    /// The metadata of the task. `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON
-    /// Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer to
-    /// other documents. `review.escalate` contains up to 20 steps `{after, to, priority}` for an overdue task: `after`
-    /// is the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee
-    /// (`agent:ID`, `user:ID`, or the fields of an assignment), and `priority` is the new priority.
+    /// The metadata of the task. `review.allowed_decisions` lists the allowed decisions; the default is all decisions.
+    /// `review.arguments_schema` is a JSON Schema that an edit must match. The schema may have at most 64 KiB and 500
+    /// subschemas, and must not refer to other documents. `review.escalate` contains up to 20 steps `{after, to,
+    /// priority}` for an overdue task: `after` is the time after `due_at` (seconds, or text such as `30m`, `2h` or
+    /// `PT2H`), `to` is the next assignee (`agent:ID`, `user:ID`, or the fields of an assignment), and `priority` is
+    /// the new priority.
     pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     pub source_type: SentField<Option<OneOf<Sources>>>,
@@ -44,7 +45,8 @@ sent_fields! {
     pub struct ApproveTask;
 
     pub comment: SentText,
-    /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
+    /// Whether an effect may overwrite an aggregate that has changed since the author of the effect read it; the
+    /// default is false.
     pub accept_stale: SentField<Option<bool>>,
     /// Whether output that was added before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,
@@ -65,7 +67,8 @@ sent_fields! {
     pub artifact: SentField<Option<AnyObject>>,
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     pub comment: SentText,
-    /// Whether effects may overwrite an aggregate that has changed since their author read it; the default is false.
+    /// Whether an effect may overwrite an aggregate that has changed since the author of the effect read it; the
+    /// default is false.
     pub accept_stale: SentField<Option<bool>>,
     /// Whether output that was added before the last `request_changes` may be approved; the default is false.
     pub accept_superseded: SentField<Option<bool>>,

@@ -44,9 +44,9 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: PipelineErrorCode::Number(7_548_606), ..error })
 }
 
-/// Adds the value of the row of `env` if the result for the rows so far contains the value. If there are then more
-/// values than the limit allows, removes the value that the result no longer contains. `built` is an upper limit for
-/// the bytes of the row that were built for the query. All other bytes belong to the source.
+/// Adds the value of the row of `env` to `bounded`, if the value belongs to the result for the rows so far. If
+/// `bounded` then exceeds its limit, removes the value that no longer belongs to the result. `built` is the maximum
+/// number of bytes of the row that were built for the query. All other bytes of the row belong to the source.
 pub(super) fn add(
     kind: &AccumulatorKind,
     input: &Expr,

@@ -1,4 +1,4 @@
-//! Expression operators: the name, the arguments, the function and an example of each.
+//! Expression operators. Each operator has a name, arguments, a function and an example.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub(super) type PreparedData = Box<dyn std::any::Any + Send + Sync>;
 pub(super) struct NamedArguments {
     pub not_object: i32,
     pub unknown: i32,
-    /// The names of the arguments. The second value is the error code for a missing argument, or `None` for an optional
-    /// argument.
+    /// The arguments. Each entry contains the name of an argument, and the error code if the argument is missing. The
+    /// code is `None` if the argument is optional.
     pub fields: &'static [(&'static str, Option<i32>)],
 }
 

@@ -18,7 +18,7 @@ pub(super) const MAX_DEPTH: usize = 180;
 /// The names that are visible while an expression is parsed: operators and variables.
 #[derive(Clone)]
 pub struct ParseScope<'q> {
-    /// The query whose time and memory limits apply to parsing and folding.
+    /// The query whose time and memory limits apply to parsing, and to the evaluation of constant expressions.
     pub query: &'q Context<'q>,
     /// The tables of all operators. The tables are a field, because this module must not depend on the modules that
     /// define the operators: those modules use this module to parse arguments.

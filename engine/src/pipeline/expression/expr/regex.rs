@@ -50,8 +50,8 @@ fn parse_regex(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorA
     Ok(OperatorArguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
 }
 
-/// Returns the arguments of an operator without a `$regularExpression`. If the argument `regex` is a
-/// `$regularExpression`, its pattern replaces the argument, and its options, if any, become the argument `options`.
+/// Returns the arguments of an operator. If the argument `regex` is a `$regularExpression`, the pattern of the
+/// `$regularExpression` becomes the argument `regex`, and its options, if any, become the argument `options`.
 fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     let mut spelled = object.clone();
     let Some((pattern, options)) = object.get("regex").and_then(extended_json::regex) else {

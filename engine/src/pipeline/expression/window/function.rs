@@ -24,8 +24,8 @@ pub enum WindowFunction {
     /// `$derivative`, with the length of the unit in milliseconds. With a unit, the sort values are dates, and the
     /// result is the change per unit.
     Derivative(Expr, Option<i64>),
-    /// `$integral`, with the length of the unit in milliseconds. With a unit, the sort values are dates, and the result
-    /// counts time in this unit.
+    /// `$integral`, with the length of the unit in milliseconds, or `None` if there is no unit. With a unit, the sort
+    /// values are dates, and time is counted in this unit.
     Integral(Expr, Option<i64>),
     /// `$expMovingAvg`, with the weight of the current row.
     MovingAverage(Expr, f64),

@@ -106,7 +106,8 @@ fn no_date(name: &str, constant: &Value) -> Error {
         .with_hint("dates are RFC 3339 texts such as \"2026-12-01T00:00:00Z\" or \"2026-12-01\"")
 }
 
-/// Returns the warning about a constant that is of another type than the values.
+/// Returns the warning about a constant that is compared with values of another type. `name` names the values, and
+/// `field_type` is the type of the values.
 fn of_another_type(name: &str, field_type: FieldType, constant: &Value) -> String {
     let text = constant.as_str().unwrap_or_default();
     let suggestion = match field_type {

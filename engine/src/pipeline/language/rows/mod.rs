@@ -57,7 +57,7 @@ pub struct RowFields {
 enum BaseFields {
     Events(TypeNames),
     States(TypeNames),
-    /// The objects that states have at a path.
+    /// The fields of the objects that states contain at this path.
     Objects(TypeNames, Arc<str>),
     /// No fields.
     Empty,
@@ -305,9 +305,9 @@ fn of_state(types: &TypeNames, first: &str, path: &str, query: &Context) -> Opti
     }
 }
 
-/// Returns a warning if no aggregate of these types has had the first field of a path. Also returns a warning if no
-/// type declares the rest of the path, but a type declares a similar path. `before` is the part of the path before
-/// `path`, such as `payload.` in events.
+/// Returns a warning if no aggregate of the given types has had the first field of a path. Also returns a warning if no
+/// type declares the rest of the path, but a type declares a similar path. The warning shows `before` in front of each
+/// path, for example `payload.` for the paths in events.
 fn misspelt(types: &TypeNames, path: &str, before: &str, query: &Context) -> Option<String> {
     let known = query.types.as_ref()?;
     let first = path.split('.').next().unwrap_or(path);

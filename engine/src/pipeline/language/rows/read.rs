@@ -38,7 +38,8 @@ impl RowFields {
     }
 }
 
-/// Visits the paths that a stage reads from its rows. Sub-pipelines are checked with their own rows.
+/// Visits the paths that a stage reads from its rows. Does not visit the paths in the sub-pipelines of the stage,
+/// because these paths are checked against the rows of the sub-pipelines.
 fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
     match stage {
         Stage::Match(filter) => {

@@ -29,8 +29,8 @@ pub fn apply(plan: &mut LogicalPlan, around: &Surroundings) -> bool {
     pruned.is_some()
 }
 
-/// Restricts the source of a plan to the fields that the first step reads, if this step builds new rows. The rows of
-/// the later steps stay complete.
+/// If the first step of a plan builds new rows, restricts the plan's source to the fields that this step reads. The
+/// rows after each step stay complete.
 pub fn before_first(plan: &mut LogicalPlan) {
     let mut fields = ReadFields::default();
     let is_rebuilt = plan.nodes.first().is_some_and(|first| read(std::slice::from_ref(first), &mut fields));

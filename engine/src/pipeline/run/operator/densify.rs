@@ -252,8 +252,8 @@ impl DensifiedRows<'_> {
     }
 
     /// Returns the goal up to which rows are added to a partition before an input row. `value` is the value of the
-    /// input row. If the partition has no next value yet, sets the next value to the start of the range. With
-    /// [`Range::Partition`], the range starts at `value`.
+    /// input row. If the value of the partition's next added row is not set yet, sets this value to the start of the
+    /// range. With [`Range::Partition`], the range starts at `value`.
     fn before(&mut self, partition: usize, value: Value) -> Goal {
         let start = match &self.densify.range {
             Range::Full => self.least.clone(),
@@ -280,8 +280,8 @@ impl DensifiedRows<'_> {
         Ok(())
     }
 
-    /// Returns the goal up to which rows are added to a partition after the last input row. Returns `None` if the range
-    /// adds no rows after the last input row.
+    /// Returns the partition, and the value up to which rows are added to the partition after the last input row.
+    /// Returns `None` if no rows are added after the last input row.
     fn completion(&self, partition: usize) -> Option<Goal> {
         match &self.densify.range {
             Range::Full => self.greatest.clone().map(|end| Goal { partition, end, is_included: true }),

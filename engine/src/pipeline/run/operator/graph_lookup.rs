@@ -1,5 +1,5 @@
-//! `$graphLookup`: for each row, finds rows by following equal values, and adds the found rows to the row, nearest
-//! first.
+//! `$graphLookup`: for each row, repeats a lookup of equal values, and adds the found rows to the row. Rows that need
+//! fewer lookups come first.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -43,8 +43,8 @@ impl GroupStates {
         Ok(())
     }
 
-    /// Returns the output row of the group with the key `id`. Cancels the charge for the values that the states keep,
-    /// because an operator that keeps the row charges the query for the row.
+    /// Returns the output row of the group with the key `id`. Gives back the memory that the query was charged for the
+    /// values in the states. If an operator keeps the row, this operator charges the query for the row.
     pub fn finish(self, id: Value, fields: &Fields, query: &Context) -> Result<Value> {
         query.give_back(self.states.iter().map(AccumulatorState::kept_bytes).sum());
         let mut row = Object::with_capacity(fields.len() + 1);

@@ -1,4 +1,4 @@
-//! `$unwind` over a column: repeats each row for the items of its array, and lists the items.
+//! `$unwind` over a column: lists each row once for each item of the row's array, together with the item.
 
 use super::keys::InputValues;
 use crate::model::value::Value;

@@ -12,9 +12,9 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The moments of pairs of numbers: the number of pairs, the mean of each side, and a sum with one product for each
-/// pair. The product multiplies the distances of the pair's two numbers from their means. Pairs with a number that is
-/// not finite are counted separately.
+/// The moments of pairs of numbers: the number of pairs, the mean `x` of the first numbers, the mean `y` of the second
+/// numbers, and a sum of products. The product of a pair is the distance of the first number from `x`, multiplied by
+/// the distance of the second number from `y`. Pairs with a number that is not finite are counted separately.
 #[derive(Clone, Default)]
 struct Moments {
     count: u64,

@@ -162,7 +162,7 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Returns the number for a row, or `None` if the value is not a number.
+    /// Returns the value for a row as a number, or `None` if the value is not a number.
     pub fn number(&mut self, row: usize, partition: &WindowPartition) -> Result<Option<NumericValue>> {
         match &self.values {
             InputColumnValues::Known(TypedValues::Ints(values)) => Ok(Some(NumericValue::Int(values[row]))),

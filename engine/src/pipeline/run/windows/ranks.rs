@@ -217,7 +217,7 @@ impl Slide for RankWindow<'_> {
     }
 }
 
-/// A set of ranks, stored as a Fenwick tree, which finds the rank at a place in ascending order.
+/// A set of ranks, stored as a Fenwick tree. The tree finds the rank at a given index of the ascending order.
 struct Tree {
     counts: Vec<u32>,
     /// The number of ranks in the set.

@@ -47,7 +47,8 @@ pub struct TwoStacks<T> {
 }
 
 impl<T: Merge> TwoStacks<T> {
-    /// Creates the stacks of an empty window. `keeps` is `false` if no row ever leaves the window.
+    /// Creates the stacks of an empty window. If `keeps` is `false`, only the merged value of all rows is kept, so no
+    /// row can leave the window.
     pub fn new(keeps: bool, partition: &WindowPartition) -> Result<TwoStacks<T>> {
         if keeps {
             partition.run.query.charge(partition.len() * size_of::<(T, usize)>())?;

@@ -71,8 +71,8 @@ fn parse(source: &str, first_line: usize, warnings: &mut Vec<Warning>) -> Result
     Ok(converted.into_iter().map(|(_, entry)| entry).collect())
 }
 
-/// Returns the index of the first line that causes the error `message`: a name with too many parts. The parser does not
-/// report the place of this error. The line is found by parsing beginnings of the text that end at different lines.
+/// Returns the index of the first line with a name that has too many parts. The parser reports this error as `message`,
+/// but without a place. Therefore the function parses beginnings of the text that end at different lines.
 fn unlocated(source: &str, message: &str) -> usize {
     let mut ends = Vec::new();
     for line in source.split_inclusive('\n') {
@@ -131,7 +131,8 @@ struct Statement<'a> {
     first: usize,
     /// The number of lines.
     count: usize,
-    /// The name with the name of its table. `None` if the statement is not `name = value`.
+    /// The name in the statement. In a table, the name of the table comes first: `table.name`. `None` if the statement
+    /// is not `name = value`.
     name: Option<String>,
     value: &'a str,
 }

@@ -328,8 +328,8 @@ fn is_text_tag(tag: &Tag) -> bool {
     tag.original() == "!"
 }
 
-/// Returns the value of a scalar according to the core schema of YAML 1.2. Numbers that JSON would write in another way
-/// are text.
+/// Returns the value of a scalar according to the core schema of YAML 1.2. A number is returned as text unless its JSON
+/// is exactly `text`. For example, `1.10` is returned as text, because its JSON is `1.1`.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let is_type_defined = match tag {
         Some(tag) if is_text_tag(tag) => false,

@@ -95,8 +95,8 @@ pub(super) fn failure(text: impl Into<String>) -> Error {
 }
 
 impl DateFields {
-    /// Returns whether the string contains a complete day: year, month and day, an ISO year, or a year and a day of the
-    /// year.
+    /// Returns whether the string contains a complete day. A day is complete in three forms: year, month and day of the
+    /// month; year and day of the year; ISO year, with or without week and day.
     pub fn has_date(&self) -> bool {
         let is_date = self.year.is_some() && self.month.is_some() && self.day.is_some();
         is_date || self.iso_year.is_some() || (self.year.is_some() && self.day_of_year.is_some())

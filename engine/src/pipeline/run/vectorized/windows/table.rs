@@ -25,8 +25,8 @@ pub struct WindowTable<'a> {
     windows: &'a ColumnWindows,
     columns: &'a dyn Columns,
     run: RunContext<'a>,
-    /// The index in `columns` of each selected row. `values` and the partitions refer to a row by its position in this
-    /// list.
+    /// For each selected row, the index of the row in `columns`. `values` and the partitions refer to a row by its
+    /// position in this list.
     row_indexes: Vec<u32>,
     /// The values of the rows, for each path of the windows.
     values: Vec<TypedValues>,
@@ -43,7 +43,8 @@ impl<'a> WindowTable<'a> {
         self.row_indexes.len()
     }
 
-    /// Adds the rows of a chunk. `sources` contains the source of each path, or `None` for the ids.
+    /// Adds the rows of a chunk. `sources` contains one entry for each path of the windows: the source of the values,
+    /// or `None` if the values are the ids of the rows.
     pub fn extend(&mut self, chunk: Chunk, sources: &[Option<ColumnSource<'a>>]) -> Result<()> {
         let query = chunk.run.query;
         query.charge(size_of_val(chunk.rows))?;
