@@ -1,5 +1,5 @@
-//! Tests successors of a key and of the owner of a workspace, and concurrent changes of a plan, on two engines of one
-//! store.
+//! Tests on two engines that share one store: a new owner of a workspace, the rotation of a key, and concurrent changes
+//! of a plan.
 
 use std::sync::Arc;
 

@@ -333,8 +333,8 @@ async fn without_overtaken(
     Ok(rest)
 }
 
-/// Stages a batch. If an append is rejected and may be a repeat, looks up the known events and responses, and stages
-/// the batch again.
+/// Stages a batch. If a rejected append may repeat an earlier request, looks up the events and responses of the batch
+/// that the store already contains, and stages the whole batch again.
 async fn stage(
     state: &State,
     db: &Database,

@@ -21,8 +21,9 @@ pub trait Loader: Send + Sync + 'static {
     /// Loads a version that was checked before, possibly by another server. Does not run the test cases of the plugin.
     fn restore(&self, source: &ScriptSource) -> Result<Arc<dyn Plugin>, VersionRefusal>;
 
-    /// Loads a draft of a plugin for a dry run. A manifest in the draft cannot raise the limits of the installed
-    /// plugin. Returns `None` if the draft lacks a part and no scripted plugin has this name.
+    /// Loads a draft of a plugin for a dry run. If the draft lacks the manifest or the script, uses the file of the
+    /// installed plugin. Returns `None` if one of the two is missing and no scripted plugin has this name. A manifest
+    /// in the draft cannot raise the limits of the installed plugin.
     fn draft(&self, name: &str, draft: &PluginDraft) -> Result<Option<Arc<dyn Plugin>>, VersionRefusal>;
 }
 

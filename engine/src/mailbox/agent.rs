@@ -51,8 +51,8 @@ pub enum AgentAction {
     Complete {
         drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
-        /// Whether the output skips the review. The action is rejected if the task requires a review, or if the output
-        /// has an effect. An effect in an agent's request is appended only by an approval.
+        /// Whether the output skips the review. Such an action is rejected if the task requires a review, or if the
+        /// output has an effect. The effects in an agent's request are appended only when a person approves the output.
         unreviewed: bool,
     },
     RequestInput {

@@ -91,7 +91,7 @@ impl DueTime {
         }
     }
 
-    /// Returns whether a task still has this deadline. Leases are compared by the number of their claim, because a
+    /// Returns whether a task still has this deadline. For a lease, compares the claim instead of the time, because a
     /// renewal changes the time.
     fn is_of(&self, task: &Task<'_>) -> bool {
         // Assumes that the agent has left, because `offboarding` checks whether the agent has left.

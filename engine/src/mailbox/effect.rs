@@ -90,8 +90,8 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object], accept_st
     Ok(events)
 }
 
-/// Fails if the effect changes an aggregate that neither exists nor is created by an earlier effect. The append of the
-/// event finds all other reasons to reject the effect.
+/// Rejects an effect that updates or deletes an aggregate that does not exist, unless an earlier effect creates the
+/// aggregate. All other errors of the effect are found when the event is appended.
 fn check_verb(view: &View<'_>, event: &NewEvent, earlier: &[NewEvent]) -> Result<()> {
     let before = view.aggregate(&event.aggregate_id);
     if before.is_none() && earlier.iter().any(|earlier| earlier.aggregate_id == event.aggregate_id) {

@@ -85,7 +85,7 @@ pub struct DirtyBatch {
     /// snapshots.
     pub reached: u64,
     /// The time at which the first pause ends, in milliseconds since the epoch. `None` if no aggregate is paused, or if
-    /// aggregates that are not paused still wait.
+    /// the call reached its limit and the next call can return more aggregates immediately.
     pub rest_until: Option<i64>,
 }
 

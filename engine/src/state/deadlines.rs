@@ -32,7 +32,8 @@ impl Deadlines {
         self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: true }));
     }
 
-    /// Returns whether a deadline is pending. Returns `true` before the first report.
+    /// Returns whether a deadline is pending. Also returns `true` before the first call of [`Deadlines::report`] or
+    /// [`Deadlines::report_elsewhere`], because the next deadline is not known yet.
     pub fn is_awaited(&self) -> bool {
         self.outlook.borrow().is_none_or(|outlook| outlook.next.is_some())
     }

@@ -273,7 +273,7 @@ impl Database {
         Ok(())
     }
 
-    /// Runs statements like [`DatabaseReader::query`], and retries if they conflict with other writers.
+    /// Runs statements, as [`DatabaseReader::query`] does. Retries if the statements conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         let values = variables(values);
         retry::after_conflicts(|| self.write_bound(statements, values.clone())).await

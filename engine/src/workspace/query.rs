@@ -2,9 +2,9 @@
 //!
 //! A query runs on a thread for blocking work, over one snapshot of the resident state. The time and memory of a query
 //! are limited. The rows come from the resident states, the log, stored snapshots completed from the log, or the graph.
-//! With a `limit`, the rows of further pages stay in memory for a minute after the last request. The cursor contains
-//! the position, `$$NOW` and seed of the first page. After the rows are evicted, a page is read again from the log, as
-//! of the moment of the first page.
+//! If the request has a `limit`, the result is divided into pages. The rows of all pages stay in memory for a minute
+//! after the last request for one of the pages. The cursor contains the position, `$$NOW` and seed of the first page.
+//! After the rows are evicted, a page is read again from the log, as of the moment of the first page.
 
 mod edges;
 mod events;

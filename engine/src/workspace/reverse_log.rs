@@ -118,7 +118,8 @@ impl BackwardCursor {
         Ok(())
     }
 
-    /// Returns the position down to which all events were returned or left out.
+    /// Returns the lowest examined position. The filter has left out, or the cursor has returned, every event from this
+    /// position up to the start of the cursor.
     fn examined_down_to(&self) -> u64 {
         self.refs.back().map_or(self.before, |next| next.position + 1)
     }

@@ -71,8 +71,8 @@ macro_rules! handle {
     };
 }
 
-/// Declares rights whose handles have only the context. After the colon, each right lists the scopes that grant the
-/// right, and the constants of [`Right`] that differ from their defaults.
+/// Declares rights whose handles have a single field: the call context. After the colon, each right lists the scopes
+/// that grant the right, and the constants of [`Right`] that differ from their defaults.
 macro_rules! rights {
     ($($(#[$doc:meta])+ $handle:ident: $one_of:expr $(, $constant:ident: $type:ty = $value:expr)*;)+) => {
         $(

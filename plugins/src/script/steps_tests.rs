@@ -14,8 +14,8 @@ const BODY_BYTES: usize = 900_000;
 /// The size of a body that exceeds the maximum size of a script's texts. An import may append such a body.
 const LARGE_BODY_BYTES: usize = 3 << 20;
 
-/// The parts of bodies. A test repeats a part until the body has the required size. Each part slows down a different
-/// function.
+/// The parts from which the tests build bodies. A test repeats one part until the body has the required size. Each part
+/// slows down a different function.
 const PARTS: [&str; 20] = [
     "x",
     "word ",
@@ -43,8 +43,8 @@ const PARTS: [&str; 20] = [
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 
-/// Calls a hook with a body. Returns the number of steps and the failure message of a test case. The case expects an
-/// error that the hook does not return, so the message contains the result of the hook.
+/// Calls a hook with a body. Returns the number of steps, and a message that contains the result of the hook. The
+/// message is the failure of a test case that expects an error, although the hook returns no error.
 fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
     let related: Vec<_> =
         (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();

@@ -20,8 +20,8 @@ pub struct Plugins {
     pub folder: String,
     /// Whether a plugin is reloaded when its files change.
     pub watch: bool,
-    /// The limits of each call. Only the deadline is a setting, because it depends on the machine. A plugin that needs
-    /// other limits declares them in its manifest.
+    /// The limits of each call. Among the limits, only the deadline is a setting, because the duration of a call
+    /// depends on the machine. A plugin that needs other limits declares them in its manifest.
     #[serde(rename = "deadline", serialize_with = "deadline")]
     pub limits: CallLimits,
     /// The settings of each plugin, from the tables `[plugins.<name>]`.

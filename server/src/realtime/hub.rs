@@ -173,8 +173,9 @@ impl Hub {
         ChannelMembership { hub: self.clone(), agent, id, joined_at, _counted: GaugeGuard::begin(&CHANNELS_JOINED) }
     }
 
-    /// Makes a member live. The member must have received all events up to `position`. If the follower has already
-    /// passed `position`, changes nothing and returns false.
+    /// Marks a member of an agent's channel as live. The hub then sends the member all events after `position`. The
+    /// member must already have received all events up to `position`. If the hub's follower of the log has already
+    /// processed later events, changes nothing and returns `false`.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
         let mut channels = self.channels.lock();
         let is_all = position >= channels.position;

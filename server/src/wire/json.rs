@@ -46,7 +46,7 @@ impl From<Object> for AnyObject {
 #[serde(transparent)]
 pub struct SerializedObject(pub Box<RawValue>);
 
-/// A string that a response shares with the state or the event that the string comes from.
+/// A string in a response. The string shares its memory with the state or the event that contains the string.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Text(pub Arc<str>);

@@ -2,10 +2,10 @@
 //! expressions of their values.
 
 /// Declares a type of responses, and its conversion from data of the engine. In the values of the fields, the name
-/// after `from` refers to the converted data. `where` contains statements that run before these values are computed.
-/// A field with a mark, such as `@read_only`, is left out of a response if its value is `None`. The mark is an option
-/// of `#[oai]`. In the OpenAPI document, a `read_only` field may be absent, but not null. A field with
-/// `skip_serializing_if_is_none`, which requests contain as well, may also be null.
+/// after `from` refers to the converted data. `where` contains statements that run before these values are computed. A
+/// field with a mark, such as `@read_only`, is left out of a response if its value is `None`. The mark is an option of
+/// `#[oai]`. In the OpenAPI document, a field with `@read_only` may be absent, but not null. A field with
+/// `@skip_serializing_if_is_none` may be absent or null. This mark is for fields that requests contain as well.
 macro_rules! shown {
     (
         $(#[$about:meta])*

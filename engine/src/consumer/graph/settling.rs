@@ -73,8 +73,8 @@ impl RemainingEdges {
         RemainingEdges { state: state.clone(), basis, remaining, is_stale }
     }
 
-    /// Sets the basis of a rebuilt graph, whose edges need no comparison yet. `basis` is the basis at the start of the
-    /// rebuild.
+    /// Sets the basis after the graph was rebuilt. `basis` contains the definitions and plugins at the start of the
+    /// rebuild, which the rebuilt edges match. No edges remain to be compared.
     pub fn begin_at(&mut self, basis: Basis) {
         (self.basis, self.remaining, self.is_stale) = (basis, BTreeSet::new(), false);
     }

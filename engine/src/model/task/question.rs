@@ -11,8 +11,8 @@ pub fn check_schema(schema: &Value) -> Result<(), Violation> {
 }
 
 /// Checks an answer against the schema of a question and returns the violations. Checks the data of the first part that
-/// has data, or the text if no part has data. `question` is the stored form. The schema of an older question may not
-/// compile. Such a schema allows every answer.
+/// has data, or the text if no part has data. `question` is the stored form. If the schema of an older question does
+/// not compile, every answer is allowed.
 pub fn violations(question: &Value, answer: &Message) -> Vec<Violation> {
     let Some(schema) = question.get("schema").filter(|schema| !schema.is_null()) else { return Vec::new() };
     let Ok(schema) = compile(schema) else { return Vec::new() };

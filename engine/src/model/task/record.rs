@@ -31,8 +31,8 @@ pub mod field {
     pub const CREATED_BY: &str = "created_by";
     /// The keys and sessions that have delivered output.
     pub const DELIVERED_BY: &str = "delivered_by";
-    /// The keys and sessions from which the delivering keys were derived, and the users who delivered. Deliveries with
-    /// keys that are bound to agents do not count.
+    /// The users who delivered output, and the keys and sessions from which the keys used for the deliveries were
+    /// derived. Deliveries with keys that are bound to agents do not count.
     pub const DELIVERED_BELOW: &str = "delivered_below";
     /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";

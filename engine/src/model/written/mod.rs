@@ -83,7 +83,8 @@ fn fields_are_same(a: (&Object, Option<&Numbers>), b: (&Object, Option<&Numbers>
     fields.all(|(place, ((_, a), (_, b)))| are_same((a, of_a.next(place)), (b, of_b.next(place))))
 }
 
-/// Compares two equal values by the written forms of their numbers.
+/// Returns whether two equal values stay equal if their numbers are compared by the exact values of their written
+/// forms.
 fn are_same(a: (&Value, Option<&WrittenNumber>), b: (&Value, Option<&WrittenNumber>)) -> bool {
     if a.1.is_none() && b.1.is_none() {
         return true;

@@ -107,8 +107,9 @@ impl ConditionWriter {
         }
     }
 
-    /// Writes a test of a string column. Returns `None` for a test that cannot be translated. Marks every comparison of
-    /// `project_id` except equality as inexact, because only this column can be empty.
+    /// Writes a test of a string column. Returns `None` for a test that cannot be translated. Marks comparisons of
+    /// `project_id` other than equality as inexact: an empty project sorts below any string, so these comparisons may
+    /// accept more rows than the filter.
     fn own(&mut self, column: &str, test: &Test) -> Option<String> {
         match test {
             Test::Compare(comparison, value @ Value::String(_)) => {

@@ -27,7 +27,7 @@ use crate::store::error::{Error, Result};
 const PART_BYTES: usize = 8 << 20;
 /// The texts in the error messages of stores that do not support an operation.
 const UNSUPPORTED_STATUSES: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
-/// The maximum number of parts that are sent at the same time, in addition to the part that is being gathered.
+/// The maximum number of parts that are sent at the same time. Meanwhile, the next part is gathered in memory.
 const MAX_CONCURRENT_PARTS: usize = 2;
 
 #[derive(Clone)]

@@ -121,8 +121,9 @@ impl DatabaseReader {
         Ok(self.read_first("SELECT * FROM ONLY checkpoint:graph", [], read).await?.unwrap_or_default())
     }
 
-    /// Returns the facts of a generation about a range of aggregates, by aggregate id. The result contains an error for
-    /// each aggregate whose facts cannot be read. The facts are in the table `finding`.
+    /// Returns the facts about the aggregates in a range, each with the aggregate's id. Reads only the facts of the
+    /// given generation, from the table `finding`. If the facts about an aggregate cannot be read, the result contains
+    /// an error for this aggregate.
     pub async fn read_facts(
         &self,
         generation: u64,

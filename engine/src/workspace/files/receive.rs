@@ -120,9 +120,9 @@ impl RunningUpload {
         Ok(ReceivedBytes { size, sha256: hex::encode(hash.finish()) })
     }
 
-    /// Reserves the storage that is missing for `size` bytes. Fails if the client announced a smaller length. To
-    /// reserve less often, doubles the reservation, but adds at most [`MAX_RESERVATION_STEP`] in advance. If the quota
-    /// does not allow this, reserves only the missing storage.
+    /// Reserves the storage that `size` bytes need beyond the current reservation. Fails if the client announced a
+    /// smaller length. To reserve less often, doubles the reservation, but adds at most [`MAX_RESERVATION_STEP`] in
+    /// advance. If the quota does not allow a reservation in advance, reserves only the missing storage.
     async fn reserve_unannounced(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
         let Some(missing) = size.checked_sub(self.reserved).filter(|missing| *missing > 0) else { return Ok(()) };
         if let Some(announced) = announced {

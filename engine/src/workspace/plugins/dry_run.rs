@@ -92,8 +92,8 @@ impl Writer {
     }
 }
 
-/// Returns the error for a draft that the checks reject. If the mistake is in a text of the request, the violation
-/// points to the request's field.
+/// Returns the error for a draft that the checks reject. If the mistake is in the manifest or script of the request,
+/// the error points to this field of the request.
 fn refused(refused: &VersionRefusal, draft: &PluginDraft) -> Error {
     let given = [("manifest", draft.manifest.is_some()), ("script", draft.script.is_some())];
     let field = given.into_iter().find(|(field, is_given)| *is_given && refused.file == *field);

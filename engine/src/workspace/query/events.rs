@@ -105,7 +105,7 @@ pub struct Pages<'a> {
     ahead: std::vec::IntoIter<Arc<Event>>,
     /// The references of the next events to read. Refilled from `places` when no reference is left.
     refs: VecDeque<EventRef>,
-    /// The events whose references are not listed yet.
+    /// The remaining events of the scan, whose references are not in `refs` yet.
     places: EventPlaces,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
     /// The number of events in the next page.

@@ -37,7 +37,7 @@ pub struct SourceReader {
     pub held: ProjectArticles,
     pub progress: ImportProgress,
     pub globs: GlobSet,
-    /// Whether the import selects every file, because the user gave no globs.
+    /// Whether the import selects every file. The import does so if the user gave no globs.
     pub is_everything: bool,
     /// Whether the project is only compared with HEAD.
     pub only_compare: bool,

@@ -314,8 +314,8 @@ impl<'a> HistoryWalk<'a> {
         Ok(Ok(()))
     }
 
-    /// Marks the fields of the file's earlier text as fields that come from the file, unless these fields are already
-    /// marked. Only a state from the server has fields that are not yet marked.
+    /// Marks the fields of the file's earlier text as fields that come from the file. Does nothing if these fields are
+    /// already marked. Only in a state that was read from the server can these fields be unmarked.
     fn mark(&self, article: &mut Article, before: Option<Oid>) -> anyhow::Result<()> {
         if let (Some(state), Some(before)) = (&mut article.state, before)
             && !state.is_marked()

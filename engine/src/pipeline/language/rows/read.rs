@@ -9,8 +9,8 @@ use crate::pipeline::expression::filter::{FilterNode, Test};
 use crate::pipeline::language::ast::Stage;
 use crate::pipeline::value::context::Context;
 
-/// The maximum length of a path to the items of an array. Longer paths are not checked: declared names are shorter, and
-/// each level of a nested filter copies the paths of the levels below.
+/// The maximum length of a path to the items of an array. Longer paths are not checked, because declared names are
+/// shorter. The limit also bounds the work: each level of a nested filter copies the paths of the levels below.
 const MAX_PATH_BYTES: usize = 600;
 
 impl RowFields {

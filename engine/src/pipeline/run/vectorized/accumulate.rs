@@ -80,7 +80,8 @@ impl PartialResults {
         Ok(())
     }
 
-    /// Adds one row to an accumulator that reads rows. At most `built` bytes of the row were built for the query.
+    /// Adds one row to an accumulator that reads rows. `built` is an upper limit for the bytes of the row that were
+    /// built for the query. All other bytes belong to the source.
     pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, built: usize, env: &Env) -> Result<()> {
         match self {
             PartialResults::States(states) => accumulator.add(&mut states[group as usize], built, env),
