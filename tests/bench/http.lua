@@ -19,11 +19,13 @@ function init()
 end
 
 function request()
-   -- wrk calls this function once before the first request, and drops that request.
+   -- wrk calls this function of the first thread once before the first request, and drops that request. The first
+   -- thread therefore creates one stream late, and the other threads create one stream twice.
    local verb = number <= streams and "created" or "updated"
    local path = string.format("/api/v1/aggregates/%s-%d-%d/events", prefix, id, number % streams)
    local event = string.format(
-      '{"aggregate_type":"article","event_type":"article.%s","payload":{"title":"Title %d","body":"%s","n":%d}}',
+      '{"aggregate_type":"article","event_type":"article.%s","expected_version":"any",'
+         .. '"payload":{"title":"Title %d","body":"%s","n":%d}}',
       verb, number, body, number)
    number = number + 1
    return wrk.format(nil, path, nil, event)

@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use foldwork_engine::AppendOutcome;
-use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
+use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent, StreamExpectation};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::responses::IdempotentRequest;
 use foldwork_engine::{Sizes, Store};
@@ -67,6 +67,8 @@ fn event(writer: usize, number: usize) -> NewEvent {
         aggregate_id: format!("note-{writer}-{}", number % STREAMS),
         aggregate_type: "article".into(),
         event_type: if number < STREAMS { "article.created".into() } else { "article.updated".into() },
+        // An earlier measurement may have created the stream.
+        expected: StreamExpectation::Any,
         payload,
         ..NewEvent::default()
     }

@@ -141,9 +141,13 @@ impl OperatorCall {
     }
 
     /// Returns the values of the first two arguments, or `None` if one of them is null or missing.
+    #[inline]
     pub fn pair(&self, env: &Env) -> Result<Option<(Value, Value)>> {
-        let pair = (self.value(0, env)?, self.value(1, env)?);
-        Ok(Some(pair).filter(|(first, second)| !first.is_null() && !second.is_null()))
+        let (first, second) = (self.value(0, env)?, self.value(1, env)?);
+        if first.is_null() || second.is_null() {
+            return Ok(None);
+        }
+        Ok(Some((first, second)))
     }
 
     /// Evaluates an argument that is an array. Returns `None` if the argument is null or missing. The error for any
