@@ -66,7 +66,7 @@ pub fn compare_source(path: &Path, expected: &str, derived: &str) -> Result<(), 
     }
 }
 
-/// Returns whether `UPDATE=1` is set, so that tests write their results to the files.
+/// Returns whether `UPDATE=1` is set. If so, tests write their results to the files with the expected results.
 pub fn updates() -> bool {
     std::env::var("UPDATE").is_ok_and(|update| update == "1")
 }

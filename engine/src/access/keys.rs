@@ -86,8 +86,8 @@ impl Access {
     /// Revokes a key of a workspace, effective immediately. `derived` determines what happens to the keys derived from
     /// the key.
     ///
-    /// If the key `by` is derived from the revoked key, `by` stays valid. Unless `derived` is [`DerivedKeys::Keep`],
-    /// `by` then takes the place of the revoked key.
+    /// If the key `by` is derived from the revoked key, `by` stays valid. In this case, `by` also takes the place of
+    /// the revoked key, unless `derived` is [`DerivedKeys::Keep`].
     pub async fn revoke_key(
         &self,
         workspace_id: &str,

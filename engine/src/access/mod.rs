@@ -70,8 +70,8 @@ pub struct Access {
     /// The key pair that signs license responses. The first use reads the key pair from the store, or creates it.
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
-    /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
-    /// between servers; the locks only avoid retries within one server.
+    /// One lock for each user and each workspace. A change that could conflict with other changes holds the lock of its
+    /// user or workspace. The store resolves conflicts between servers; the locks only avoid retries within one server.
     change_locks: Arc<NamedLocks>,
 }
 

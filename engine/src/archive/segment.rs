@@ -83,15 +83,17 @@ pub struct SegmentHeader {
     pub after: ArchivePlace,
     /// The place after the last line.
     pub end: ArchivePlace,
-    /// The id of the last event before the end of the segment. The event may be in an earlier segment.
+    /// The id of the last event before the end of the segment. If the segment has no events, this event is in an
+    /// earlier segment.
     pub last_event_id: Option<String>,
-    /// The SHA-256 of the last definition before the end of the segment. The definition may be in an earlier segment.
+    /// The SHA-256 of the last definition before the end of the segment. If the segment has no definitions, this
+    /// definition is in an earlier segment.
     pub last_definition: Option<String>,
     /// The time at which the first event of the segment was recorded, in milliseconds since 1970. `None` if the segment
     /// has no events.
     pub from: Option<i64>,
-    /// The time at which the last event before the end of the segment was recorded, in milliseconds since 1970. The
-    /// event may be in an earlier segment.
+    /// The time at which the last event before the end of the segment was recorded, in milliseconds since 1970. If the
+    /// segment has no events, this event is in an earlier segment.
     pub to: Option<i64>,
 }
 

@@ -42,9 +42,9 @@ named!(VerificationResult);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreProgress {
     pub workspace_id: Arc<str>,
-    /// The position that was reached.
+    /// The position up to which events have been restored or verified so far.
     pub position: u64,
-    /// The last position that was read from the archive so far.
+    /// The position up to which the archive has been read so far.
     pub end: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Archives the log of one workspace: finds where its archive ends, and writes the next segments.
+//! Archives the log of one workspace: finds the end of the archive, and writes the next segments.
 //!
 //! A segment is written only if its key is free. If two servers write the same segment, only one of the writes
 //! succeeds, and the other server continues after that segment. A server that stops between two steps loses no data,

@@ -15,10 +15,11 @@ const NODES: usize = 1_024;
 /// The maximum size of the records in one transaction, in bytes.
 const BYTES: usize = 4 << 20;
 
-/// Writes the snapshots that have waited longest. Returns the position up to which snapshots include every event.
+/// Writes snapshots of the aggregates that have waited longest for a snapshot. Returns the position up to which
+/// snapshots include every event.
 ///
-/// A snapshot contains the current state, including events appended since the position. The snapshot contains its
-/// version, so replaying these events over the snapshot changes nothing.
+/// A snapshot contains the aggregate's current state, which may include events after the returned position. The
+/// snapshot also contains the version of the state, so replaying these events over the snapshot changes nothing.
 pub async fn step(state: &State, db: &Database, lead: Lead) -> Result<StepOutcome> {
     let taken = state.folded.dirty.pop(NODES, state.clock.now_ms());
     let reached = taken.reached;

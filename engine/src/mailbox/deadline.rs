@@ -108,7 +108,7 @@ pub struct DeadlineFacts {
     /// Whether the lease expired while the timers of the workspace did not run or the store was unavailable. Such an
     /// expiry does not count as an attempt, because the agent could not renew the lease during this time.
     pub uncounted: bool,
-    /// Whether the user that an escalation step names is not a member of the workspace.
+    /// Whether the escalation step names a user who is not a member of the workspace.
     pub has_left: bool,
     /// The owner of the workspace. A task that is escalated to an assignee who has left goes to the owner.
     pub owner: Option<Assignee>,

@@ -156,8 +156,8 @@ impl Renewals {
     }
 }
 
-/// Returns two lists with one entry for each lease that a worker holds: the ids of the agents, and the lease rows with
-/// the new ends.
+/// Finds the leases of these agents whose claims `claims` selects. Returns two lists with one entry for each lease: the
+/// ids of the agents, and the lease rows with the new ends.
 fn held_rows(
     state: &State,
     agent_ids: &[Arc<str>],

@@ -18,7 +18,7 @@ use crate::model::task::{Act, Task};
 pub struct Departure {
     pub who: Assignee,
     pub successor: Option<Assignee>,
-    /// The reason that the event of each reassigned task records.
+    /// The reason for the reassignment. The event of each reassigned task contains this reason.
     reason: &'static str,
 }
 

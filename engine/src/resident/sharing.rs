@@ -44,8 +44,8 @@ impl PartInterner {
         aggregate
     }
 
-    /// Returns an object of facts that shares its parts with equal parts seen before. All empty objects share the same
-    /// memory.
+    /// Returns an equal object of facts whose parts are replaced with equal parts that were seen before. All empty
+    /// objects share the same memory.
     pub fn facts(&mut self, facts: &Arc<Object>) -> Arc<Object> {
         if facts.is_empty() {
             return no_facts();

@@ -52,7 +52,7 @@ impl Snapshot {
         self.chunks.is_empty()
     }
 
-    /// Returns the aggregate at a row, in the order of [`iter`](Snapshot::iter).
+    /// Returns the aggregate at a row. The rows have the order of [`iter`](Snapshot::iter).
     pub fn at(&self, row: usize) -> Option<&Arc<Aggregate>> {
         self.chunks.get(row / CHUNK_SIZE)?.get(row % CHUNK_SIZE)
     }

@@ -196,7 +196,7 @@ pub struct State {
     seen: Mutex<SeenWrites>,
 }
 
-/// The leaders' writes to the store that this server knows of, including the writes of this server itself.
+/// The writes of leaders to the store, as far as this server knows these writes. The server's own writes are included.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SeenWrites {
     /// The epoch of the last leader.

@@ -95,8 +95,8 @@ impl Peers {
         self.lost_at.subscribe()
     }
 
-    /// Returns the number of gaps in which other servers may have counted this server as stopped, including a gap that
-    /// has not ended.
+    /// Returns the number of gaps between the beats of this server, including a gap that has not ended. In a gap, other
+    /// servers may have counted this server as stopped.
     pub fn gaps(&self, now: Instant) -> u64 {
         let beaten = self.beaten.lock();
         let lasts = beaten.at.is_some_and(|at| now.saturating_duration_since(at) >= GAP);

@@ -90,7 +90,7 @@ pub struct Store {
     probe: Option<Arc<health::StoreProbe>>,
     /// The storage for the bytes of files.
     blobs: Arc<Blobs>,
-    /// The append rights of all databases. Only used if no other process writes.
+    /// The append rights of all databases. Only used if no other process writes to the store.
     append_rights: Arc<AppendRights>,
 }
 

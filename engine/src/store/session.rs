@@ -1,5 +1,5 @@
-//! Sessions on a store, which is in a folder, in memory or on another machine. The memory of a store in a folder is
-//! limited.
+//! Sessions on a store. A store is in a folder, in memory or on another machine. The memory that a store in a folder
+//! uses is limited.
 
 use std::future::poll_fn;
 use std::path::Path;

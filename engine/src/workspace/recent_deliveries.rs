@@ -29,8 +29,9 @@ pub struct DeliverySelection {
 }
 
 impl Listener {
-    /// Returns the deliveries to an agent that `again` selects, oldest first. Reads the feed backward in parts. Stops
-    /// after a part with an event recorded before `again.since`, because the log is in the order of recording times.
+    /// Returns the deliveries that `again` selects from the feed of an agent, oldest first. Reads the feed backward in
+    /// parts. Stops after a part with an event recorded before `again.since`, because the log is in the order of
+    /// recording times.
     pub async fn acknowledged_deliveries(&self, agent: &Aggregate, again: DeliverySelection) -> Result<Vec<Delivery>> {
         let state = self.context.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();

@@ -169,7 +169,7 @@ struct ExportRun<'a> {
     files: Option<FilesFolder>,
     projects: Projects,
     definitions: Definitions,
-    /// The aggregates that are deleted after the events read so far.
+    /// The aggregates that are deleted at the position that the export has reached.
     deleted: HashSet<String>,
     written: ExportProgress,
 }

@@ -56,8 +56,8 @@ pub enum Action {
         #[arg(long, value_name = "BOOL")]
         cascade: Option<bool>,
     },
-    /// Creates a new key with every scope for the owner of the first workspace, and prints it to standard output. The
-    /// server must be stopped.
+    /// Creates a new key with every scope for the owner of the first workspace, and prints the key to standard output.
+    /// The server must be stopped.
     Reset(reset::Arguments),
 }
 

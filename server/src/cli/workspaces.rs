@@ -21,7 +21,7 @@ pub enum Action {
         id: String,
         name: String,
     },
-    /// Deletes a workspace after the grace period in the server's settings, and informs its owners.
+    /// Deletes a workspace after the grace period in the server's settings, and informs the owners of the workspace.
     Delete {
         /// The id, as shown by `workspaces list`.
         id: String,

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use anyhow::bail;
 use config::{Map, Value, ValueKind};
 
-/// The former names of settings: the section, the former name, the new name, and the unit of a number under the former
-/// name.
+/// The former names of settings: the section, the former name, the new name, and a unit. If a setting with the former
+/// name is a number, the number has this unit.
 const RENAMED: [(&str, &str, &str, &str); 14] = [
     ("http", "body_limit_bytes", "body_limit", "B"),
     ("http", "idle_timeout_s", "idle_timeout", "s"),

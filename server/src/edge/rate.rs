@@ -34,7 +34,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this number of callers is in memory, callers use the shared
 /// allowances instead of their own.
 pub(super) const MAX_CALLERS: usize = 100_000;
-/// The number of shared allowances.
+/// The number of allowances that callers share while too many callers are in memory.
 const SHARED: u64 = 65_536;
 
 /// An endpoint with rate limits. Calls the inner endpoint if the caller's allowance is not used up.

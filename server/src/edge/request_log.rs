@@ -36,7 +36,7 @@ const CLIENT_GONE: u16 = 499;
 pub struct RequestId(pub Arc<str>);
 
 impl RequestId {
-    /// Returns the request id that the client sent if the id is safe to repeat, and otherwise a new id.
+    /// Returns the request id from the client, if this id is safe to repeat. Otherwise, returns a new id.
     fn of(request: &Request) -> RequestId {
         let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
         RequestId(match request.header(REQUEST_ID.as_str()) {

@@ -1,5 +1,5 @@
-//! The base of URLs in responses: the configured URL, or the scheme and host of the client's request, which a trusted
-//! proxy may report.
+//! The base of URLs in responses: the configured URL, or the scheme and host of the client's request. A trusted proxy
+//! may report this scheme and host.
 
 use std::sync::Arc;
 

@@ -120,8 +120,8 @@ impl Queue {
         }
     }
 
-    /// Waits until at most a quarter of the queue is full. A sender of messages that can wait calls this function
-    /// before it adds a message. Waits forever after an overflow.
+    /// Waits until at most a quarter of the queue is full. If a message can wait, its sender calls this function before
+    /// it adds the message. Waits forever after an overflow.
     pub async fn capacity(&self) {
         loop {
             let emptied = self.emptied.notified();

@@ -34,7 +34,7 @@ has `review: false`. Callers work for the agent that the task is assigned to, ex
 agent.
 ";
 
-/// The status of a task when a caller performs an action. Each of the tasks has output.
+/// The status of a task when a caller performs an action. In each status, the task has output.
 #[derive(Clone, Copy)]
 enum Stage {
     /// A task in review.

@@ -1,8 +1,9 @@
 //! Settling: opens and closes edges after types were redefined or plugins were enabled or disabled. No event in the log
 //! causes these changes.
 //!
-//! A checkpoint contains a digest of the definitions and plugins that the stored edges match. After a crash between two
-//! pages, the next start finds the old digest and compares all edges again.
+//! A checkpoint contains a digest of the definitions and plugins that the stored edges match. The edges are compared in
+//! pages of aggregates. After a crash between two pages, the next start finds the old digest and compares all edges
+//! again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -77,7 +77,7 @@ impl RequestsAppends for Product {
 /// The policy for a plugin with `on_error = "retry"`.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
-    /// Retries a failed step later, so that no other plugin and no other event waits for it.
+    /// Retries a failed step later, so that no other plugin and no other event waits for the step.
     Later(&'a Retries),
     /// Retries a failed step immediately, as with `on_error = "park"`.
     AtOnce,

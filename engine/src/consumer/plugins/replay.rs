@@ -57,8 +57,8 @@ pub struct ReplayTally {
 }
 
 impl ReplayTally {
-    /// Adds the counts of another hook's replay over the same events to these counts, and returns the sums. `events` is
-    /// not added: the result is the larger of the two numbers, because both hooks were called for the same events.
+    /// Returns the sums of these counts and the counts of another hook's replay over the same events. Only `events` is
+    /// not a sum but the larger of the two numbers, because both hooks were called for the same events.
     pub fn with(&self, other: &ReplayTally) -> ReplayTally {
         ReplayTally {
             events: self.events.max(other.events),

@@ -87,8 +87,8 @@ impl Act {
 }
 
 impl Action {
-    /// Returns whether the action is a decision about the task's output. The review settings of a task may exclude
-    /// decisions.
+    /// Returns whether the action is a decision about the task's output. The review settings of a task can forbid
+    /// decisions, but no other actions.
     pub fn is_decision(self) -> bool {
         match self {
             Action::Approve | Action::Edit | Action::Reject | Action::Defer => true,

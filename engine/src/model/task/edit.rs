@@ -143,8 +143,8 @@ fn checked_content(before: Option<&Object>, entry: &Object) -> Option<Value> {
 }
 
 /// Checks that an edit gives no artifact the name of another artifact, and that the edit changes no artifact twice.
-/// Without these checks, the effects of both versions would be appended. Artifacts of older tasks may already share a
-/// name.
+/// Without these checks, the effects of both artifacts or of both changes would be appended. Artifacts of older tasks
+/// may already share a name, and an edit may keep such a name.
 fn check_names(current: &[&Object], changes: &[ArtifactChange<'_>], entries: &[Object]) -> Result<(), Vec<Violation>> {
     for (number, (change, entry)) in changes.iter().zip(entries).enumerate() {
         let is_same = |artifact: &Object, field: &str, other: &Object| artifact.get(field) == other.get(field);

@@ -76,7 +76,7 @@ pub(super) fn inside(number: Option<&WrittenNumber>) -> Option<&Numbers> {
     }
 }
 
-/// An iterator over the written forms in one object or array.
+/// An iterator over the written forms of the numbers in one object or array.
 pub(super) struct NumberPlaces<'n>(Peekable<std::slice::Iter<'n, (usize, WrittenNumber)>>);
 
 impl<'n> NumberPlaces<'n> {

@@ -51,7 +51,7 @@ pub struct Preview {
 pub enum RunOutput {
     /// The rows after the last stage, and the previews of all stages.
     Rows,
-    /// Only the previews of all stages.
+    /// The previews of all stages, without the rows after the last stage.
     Stages,
 }
 

@@ -51,8 +51,8 @@ pub fn name_bytes(name: &Arc<str>) -> usize {
     size_of::<Arc<str>>() + name.len().saturating_sub(MAX_SHARED_NAME)
 }
 
-/// Returns the approximate number of bytes of a kept value that do not belong to the source. `built` is the maximum
-/// number of bytes of the value that were built for the query.
+/// Returns the approximate number of bytes that a query needs to keep a value. Bytes that belong to the source of the
+/// rows do not count. `built` is the maximum number of bytes of the value that were built for the query.
 pub fn built_bytes(value: &Value, built: usize, query: &Context) -> Result<usize> {
     if built == 0 { Ok(0) } else { Ok(expanded_bytes(value, query)?.min(built)) }
 }

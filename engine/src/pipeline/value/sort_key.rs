@@ -122,8 +122,8 @@ impl SortOrder {
         compare(self.keys.iter(), a, b)
     }
 
-    /// Reads the slots from a value, which is a row or an item of an array. Each slot must have at least one
-    /// remaining name of its path.
+    /// Returns the sort values that the slots have in a row or in an item of an array. In each slot, at least one name
+    /// of the path must remain.
     fn read<'r>(&self, slots: &[KeySlot<'r>], value: &'r Value) -> Result<SortKey> {
         let mut key = Vec::with_capacity(slots.len());
         let mut through: Option<PathArray> = None;

@@ -90,9 +90,9 @@ impl ClosedEdges {
         self.remove_stored();
     }
 
-    /// Marks all edges as stored, after the graph was replaced with the stored graph at a position. The store then
-    /// contains the closed version of every edge that is not open. Only the reads that have not ended still need the
-    /// edges in memory.
+    /// Marks all edges as stored. Called when the stored graph at `position` replaces the graph: the store then
+    /// contains the closed version of every edge that is not open. Only unfinished reads still need the edges in
+    /// memory.
     pub fn set_all_stored(&mut self, position: u64) {
         self.edges.iter_mut().for_each(|closed| closed.is_stored = true);
         self.stored_position = self.stored_position.max(position);

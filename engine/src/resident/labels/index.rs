@@ -62,7 +62,7 @@ pub struct LabelIndex {
     free: Vec<u32>,
     /// The entry of each aggregate's first label.
     first: FxHashMap<AggregateId, u32>,
-    /// The entries of each aggregate's further labels.
+    /// The entries of each aggregate's labels after the first label.
     further: FxHashMap<AggregateId, Vec<u32>>,
     /// The numbers of the entries that contain each trigram, in ascending order.
     trigrams: FxHashMap<u64, Vec<u32>>,

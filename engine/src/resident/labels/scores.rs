@@ -13,7 +13,7 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 /// The maximum score of every measure except `exact`.
 const MAX_SCORE: f64 = 0.99;
-/// The factor for the scores of all labels of an aggregate after the first label.
+/// The factor by which a score is multiplied if the label is not the first label of its aggregate.
 pub const FURTHER: f64 = 0.98;
 /// The minimum score of an entry that counts as a match.
 const MIN_SCORE: f64 = 0.3;

@@ -139,7 +139,7 @@ impl Database {
         Ok(convert::list(found.first())?.filter_map(convert::text_of).collect())
     }
 
-    /// Removes the progress of a deleted workspace.
+    /// Removes the record with the progress and the leader of a deleted workspace.
     pub async fn forget_progress(&self, workspace_id: &str) -> Result<()> {
         let id = convert::record_id("progress", workspace_id.to_owned());
         self.query_again("DELETE $id RETURN NONE", [("id", id)]).await.map(drop)

@@ -128,9 +128,10 @@ impl AgentWriter {
         }
     }
 
-    /// Does nothing unless the caller's key is bound to agents. Rejects the action `Cancel`, and actions for agents to
-    /// which the key is not bound. If the request names no agent, sets the key's only agent in `worker`. If the key is
-    /// bound to several agents, rejects a request that names no agent.
+    /// Checks an action of a caller whose key is bound to agents. If the key is not bound to agents, does nothing.
+    /// Rejects the action `Cancel`, and actions for agents to which the key is not bound. If the request names no agent
+    /// and the key is bound to one agent, sets this agent in `worker`. If the request names no agent and the key is
+    /// bound to several agents, rejects the request.
     pub(super) fn bind(&self, worker: &mut Claimant, work: &AgentAction) -> Result<()> {
         let Some(agents) = self.caller().agents() else { return Ok(()) };
         if matches!(work, AgentAction::Cancel { .. }) {

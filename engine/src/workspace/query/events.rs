@@ -14,7 +14,8 @@ use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of events in the first page. The first page is small and is read alone, since it may be enough.
+/// The number of events in the first page. The first page is small and is read alone, since the query may not need
+/// further events.
 const FIRST_PAGE: usize = 16;
 /// The maximum number of events in each page after the first page.
 const PAGE: usize = 128;

@@ -70,7 +70,7 @@ impl Files {
         }
     }
 
-    /// Adds the files of a folder and of the folders in it.
+    /// Adds the files of a folder and of all its subfolders.
     pub fn add_folder(&mut self, root: &Path) -> anyhow::Result<()> {
         let entries = entries(root).with_context(|| format!("{} cannot be read", root.display()))?;
         self.add_entries(entries, "", 0)

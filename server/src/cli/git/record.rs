@@ -84,8 +84,8 @@ impl Row {
         rows.iter().copied().filter(same_name).filter(is_gone).collect()
     }
 
-    /// Returns whether the record may have been written for the source before the source was moved or cloned again: the
-    /// record and the source have the same kind, and the same name, path or first commit.
+    /// Returns whether the record and the source have the same kind, and also the same name, folder path or first
+    /// commit. Such a record may have been written for the source before the source was moved or cloned again.
     pub fn is_namesake(&self, source: &SourceIdentity) -> bool {
         let SourceIdentity { kind, name, root, .. } = &self.identity;
         *kind == source.kind && (*name == source.name || *root == source.root)

@@ -36,8 +36,8 @@ impl<'a> ImportWarnings<'a> {
         }
     }
 
-    /// Reports the parts of a file that are not imported as they are written. Later warnings for the same file are
-    /// ignored.
+    /// Reports warnings about parts of a file that are not imported as they are written. If warnings for the file were
+    /// already reported, does nothing.
     pub fn warn(&mut self, path: &str, moment: &EventMoment, warnings: Vec<Warning>) {
         if warnings.is_empty() || !self.doubtful.insert(path.to_owned()) {
             return;

@@ -55,7 +55,7 @@ pub struct Summary {
     pub missing: BTreeSet<String>,
     /// The files that were reported as left out.
     pub reported: HashSet<String>,
-    /// The number of events that result from the comparison with HEAD or with the folder.
+    /// The number of events added because the articles of the project differed from HEAD or from the folder.
     pub reconciled: u64,
     /// Whether the import found a file that it then failed to read.
     pub has_unread: bool,

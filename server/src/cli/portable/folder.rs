@@ -89,7 +89,8 @@ impl FilesFolder {
         }))
     }
 
-    /// Returns a request body with the stored bytes of a SHA-256 hash. The request fails if the bytes cannot be read.
+    /// Returns a request body with the stored bytes whose SHA-256 hash is `sha256`. The request fails if the bytes
+    /// cannot be read.
     pub fn body(&self, sha256: &str, size: u64) -> reqwest::Body {
         let (folder, sha256) = (self.clone(), sha256.to_owned());
         let blocks = stream::once(async move { folder.read(&sha256, size).await });

@@ -1,4 +1,5 @@
-//! Imports a file into a store that no server has open: an export with its ids, times and actors, or other events.
+//! Imports a file into a store that no server has open. The file is an export, or contains events from another source.
+//! The events of an export keep their ids, times and actors.
 //!
 //! Events are appended in batches, in the order of the file. Each batch is appended atomically, and an event that the
 //! workspace already has is not appended again. An import that ended early can therefore be repeated.
@@ -226,9 +227,9 @@ impl ImportRun {
         self.store.as_ref().context("no workspace is open")
     }
 
-    /// Applies a definition of a type. Does nothing if the definition is the type's current definition in the
-    /// workspace. Otherwise, compares the nth definition of the type in the file with the type's nth definition in the
-    /// workspace, if there is one: does nothing if both are equal, and fails if they differ.
+    /// Applies the nth definition of a type in the file. Does nothing if this definition equals the current definition
+    /// or the nth definition of the type in the workspace. Otherwise, fails if the workspace has an nth definition of
+    /// the type.
     async fn define(&mut self, line: ExportedDefinition) -> anyhow::Result<()> {
         let declaration: Value = json::parse_stored(line.definition.to_string().as_bytes())?;
         let name = line.definition.get("type_name").and_then(serde_json::Value::as_str);

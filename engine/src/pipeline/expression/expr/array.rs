@@ -44,10 +44,10 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     "$lastN"("input: array, n: integer") [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec()));
-    /// Returns the greatest items that are not null, greatest first.
+    /// Returns the `n` greatest items that are not null, in descending order.
     "$maxN"("input: array, n: integer") [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"]:
         ByName(&COUNTED), |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a)));
-    /// Returns the least items that are not null, least first.
+    /// Returns the `n` least items that are not null, in ascending order.
     "$minN"("input: array, n: integer") [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"]:
         ByName(&COUNTED), |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp));
     /// Returns the number of items.

@@ -184,8 +184,9 @@ impl BoundVariables<'_> {
     }
 }
 
-/// Converts an operand that is compared with the values of the expression `beside`: a constant to the kind of these
-/// values, or the constants in an expression.
+/// Converts an operand that is compared with the values of the expression `beside`. If the operand is a constant,
+/// converts the constant to the kind of these values. If the operand is an expression, converts the constants in the
+/// expression.
 fn operand(spec: &Value, kind: &ValueKind, beside: &Value, is_order: bool, place: ConstantPlace) -> Converted {
     if !is_constant(spec) {
         return expression(spec, place);

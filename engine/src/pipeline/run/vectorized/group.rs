@@ -150,7 +150,8 @@ struct GroupingState<'a> {
     unwind: Option<(&'a Column, bool)>,
     key: Vec<ColumnSource<'a>>,
     keys: Vec<Keys<'a>>,
-    /// The maps that number the combinations of key parts, one map for each part of the key after the first.
+    /// The maps that number the combinations of key parts. Each map adds one part to the combinations, so the first
+    /// part needs no map.
     pairs: Vec<Pairs>,
     fields: Vec<(BoundInput<'a>, PartialResults)>,
     /// The keys of the groups, indexed by the group number.

@@ -79,7 +79,7 @@ impl ChunkValues<'_> {
         self.list_bytes + self.built_bytes
     }
 
-    /// Returns how many bytes of a row's value, at most, were built for the chunk.
+    /// Returns the maximum number of bytes of a row's value that were built for the chunk.
     fn built(&self) -> usize {
         if self.built_bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }

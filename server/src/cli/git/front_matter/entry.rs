@@ -11,8 +11,8 @@ pub const MAX_VALUES: usize = 10_000;
 /// refers to.
 pub const MAX_BYTES: usize = 256 * 1024;
 
-/// A warning about a part of a file that is not imported as it is written. It is also the error for a text that is not
-/// valid.
+/// A warning about a part of a file that is not imported as it is written. This type is also the error for invalid
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The number of the line in the file, from 1.
