@@ -1,7 +1,7 @@
 //! Deletes workspaces after the end of their grace period, and informs their owners beforehand.
 //!
-//! Every server calls [`tend_deletions`] at intervals. The store decides each step, so a step may run on several
-//! servers or be repeated after a crash.
+//! Every server calls [`tend_deletions`] at intervals. The record of a deletion in the store determines the next step
+//! of the deletion. The same step may run on several servers, and may run again after a crash.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ enum Mode {
     Succeed,
     /// Succeeds and returns no facts about the event.
     FindNothing,
-    /// Blocks the call with this number, counted from the last change of the mode, until the mode changes.
+    /// Blocks the call with this number until the mode changes. Calls are counted from the last change of the mode.
     WaitAt(usize),
 }
 

@@ -108,10 +108,11 @@ impl SecretCache {
         self.keys.iter().filter(move |key| key.created_at.saturating_add(SIGNING_PERIOD_MS) > now)
     }
 
-    /// Returns whether an unknown key must be looked up in the store. If every server can already look up one of the
-    /// keys in use, newer keys do not sign yet. Unknown keys are then looked up only if the last read is at least
-    /// [`LOOKUP_INTERVAL_MS`] ago. Otherwise a new key signs immediately. Each unknown key is then looked up, and
-    /// concurrent lookups share one query.
+    /// Returns whether an unknown key must be looked up in the store.
+    ///
+    /// If every server can already look up one of the keys in use, an unknown key is looked up only if the last read is
+    /// at least [`LOOKUP_INTERVAL_MS`] ago. Newer keys do not sign yet in this case. If there is no such key, every
+    /// unknown key is looked up, because a new key then signs immediately. Concurrent lookups share one query.
     fn is_stale(&self, now: i64) -> bool {
         let lookup = |at: i64| (at..at.saturating_add(LOOKUP_INTERVAL_MS)).contains(&now);
         self.settled(now).is_none() || !self.read_at.is_some_and(lookup)

@@ -359,8 +359,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Applies facts that a plugin found in an event which was applied earlier. Returns the numbers of aggregates with
-    /// changed facts, opened edges and closed edges.
+    /// Applies facts that a plugin found in an event. The event itself was applied earlier. Returns three numbers: the
+    /// number of aggregates whose facts changed, the number of opened edges, and the number of closed edges.
     pub(super) fn amend(&mut self, plugin: PluginIndex, event: &Event, facts: Facts) -> (u64, u64, u64) {
         let changes = self.projection.amend(plugin, event, facts, self.position());
         let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;

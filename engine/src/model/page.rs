@@ -194,8 +194,8 @@ fn match_of_address(path: &str, wanted: &str, segments: &[String], is_rooted: bo
     (is_end(&address, segments, is_rooted) || is_mixed() || is_undated()).then_some(MatchedBy::Address)
 }
 
-/// Returns whether `own` equals `segments` if `is_rooted` is set. Otherwise returns whether `own` ends with `segments`,
-/// and `segments` is not empty.
+/// If `is_rooted` is set, returns whether `own` equals `segments`. Otherwise, returns whether `segments` is not empty
+/// and `own` ends with `segments`.
 fn is_end(own: &[String], segments: &[String], is_rooted: bool) -> bool {
     if is_rooted { own == segments } else { !segments.is_empty() && own.ends_with(segments) }
 }

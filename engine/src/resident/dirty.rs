@@ -14,8 +14,8 @@ use rustc_hash::FxHashMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// The number of bytes of a snapshot that add one second to the pause after the snapshot. The length of a pause is at
-/// most [`MAX_REST_MS`].
+/// The size in bytes for which a snapshot causes a pause of one second. A snapshot of twice this size causes a pause of
+/// two seconds, and so on. The length of a pause is at most [`MAX_REST_MS`].
 const BYTES_PER_SECOND: usize = 8 << 10;
 /// The minimum length of a pause, in milliseconds. A shorter pause is skipped.
 const MIN_REST_MS: i64 = 1_000;

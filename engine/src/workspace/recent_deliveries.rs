@@ -73,10 +73,12 @@ impl Listener {
     }
 }
 
-/// Returns the position before the last [`PART`] events of the feed up to `end`. If fewer events are between `after`
-/// and `end`, returns `after`. The store has feed entries only for events after the position `feed_begin` of the state.
-/// If `feed_begin` is between `after` and `end`, `feed_begin` takes the place of `after`. If `feed_begin` is at or
-/// after `end`, returns `after`.
+/// Returns the position before the last [`PART`] events of the agent's feed in the range from `after` to `end`. If the
+/// range contains fewer events of the feed, returns the beginning of the range.
+///
+/// The store has feed entries only for events after the position `feed_begin` of the state. If `feed_begin` is between
+/// `after` and `end`, the range begins at `feed_begin`. If `feed_begin` is at or after `end`, the function returns
+/// `after`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
     // The store contains no feed entries for events that an older version of the program appended.
     if end <= state.feed_begin {

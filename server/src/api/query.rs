@@ -20,7 +20,8 @@ use crate::http::error::ApiError;
 use crate::http::request_fault::RequestFault;
 use crate::wire::names;
 
-/// The query parameters of all operations under one base path, and whether each operation reads a body or a condition.
+/// The query parameters of all operations under one base path. For each operation, also whether the operation reads a
+/// body, and whether the operation reads `If-Match`.
 pub struct Parameters(Vec<OperationRoute>);
 
 /// A path and the operation of each method.

@@ -27,8 +27,9 @@ pub struct Constants {
     /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
     /// 429.
     pub query_wait: Duration,
-    /// The memory of all pipelines of a workspace together, in units of `pipeline.memory`. Most pipelines need only a
-    /// small part of their limit, so four times the limit is enough for eight pipelines at the same time.
+    /// The limit on the memory of all pipelines of a workspace together, as a multiple of `pipeline.memory`, the limit
+    /// of one pipeline. Most pipelines need only a small part of their limit, so a multiple of four is enough for eight
+    /// pipelines at the same time.
     pub workspace_memory: usize,
     /// The divisor for the limits of one key, or of one user who signed in. The limits on a workspace's pipelines and
     /// on the memory of these pipelines are divided by this number. With the number 2, one busy key leaves half of the

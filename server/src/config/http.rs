@@ -20,7 +20,8 @@ pub struct Http {
     pub wrong_token_limit_per_minute: u32,
     pub max_connections: usize,
     pub max_connections_per_address: usize,
-    /// The limit on the open event streams of a workspace, and the limit on the sockets of the workspace's agents.
+    /// The maximum number of open event streams of a workspace. The sockets of the workspace's agents are counted
+    /// separately, and have the same limit.
     pub streams_per_workspace: usize,
     pub idle_timeout: TimeSpan,
     pub stop_delay: TimeSpan,

@@ -126,8 +126,8 @@ fn imports(module: &str) -> impl Iterator<Item = &str> {
     IMPORT.captures_iter(module).filter_map(|found| Some(found.get(1)?.as_str()))
 }
 
-/// Returns the path of an imported module below the folder of the dashboard, or `None` if the path leads out of the
-/// folder. `path` is relative to the module `importer`.
+/// Returns the path of an imported module, relative to the folder of the dashboard. Returns `None` if the path leads
+/// out of the folder. `path` is relative to the module `importer`.
 fn resolved(importer: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = importer.split('/').collect();
     parts.pop();

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// spent waiting for the client counts, so a slow disk does not lower the measured rate.
 pub struct UploadRate {
     window: Duration,
-    /// The number of bytes that must arrive in a window.
+    /// The minimum number of bytes that must arrive in each time window.
     min_bytes: u64,
     remaining: Duration,
     received: u64,

@@ -89,8 +89,9 @@ impl AppendBody {
         Ok((events, is_batch))
     }
 
-    /// Returns the events of the body, the expected version that the body states beside a list of events, and whether
-    /// the body contains a list.
+    /// Returns the events of the body, the expected version for a list of events, and whether the body contains such a
+    /// list. The expected version is `None` if the body contains a single event, because the event itself contains its
+    /// expected version.
     fn into_inputs(self) -> Result<(Vec<EventInput>, Option<StreamExpectation>, bool), Error> {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;

@@ -32,7 +32,7 @@ pub trait FromFields {
 }
 
 /// Declares a struct of [`SentField`] fields with its schema and its [`FromFields`]. A body with unknown fields is
-/// rejected, except with `open`.
+/// rejected, unless the declaration begins with `open`.
 macro_rules! sent_fields {
     (open $($declared:tt)+) => {
         $crate::wire::request_body::sent_fields!(@ false, $($declared)+);

@@ -61,7 +61,8 @@ impl<I: Input> PendingCalls<I> {
         PendingCalls { by_plugin: std::mem::take(&mut self.by_plugin), ..PendingCalls::new(&self.state, self.hook) }
     }
 
-    /// Makes all calls of the next plugin that has recorded calls. Returns `None` if no calls are left.
+    /// Makes all recorded calls of the next plugin, and returns their results. Returns `None` if no recorded calls are
+    /// left.
     pub async fn next<T: RequestsAppends + HookValue>(
         &mut self,
         circuits: &mut Circuits,

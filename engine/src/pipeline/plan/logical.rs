@@ -121,7 +121,8 @@ pub struct LookupStep {
     pub target: FieldPath,
 }
 
-/// A `$lookup` along edges, with the steps over the reached states.
+/// A `$lookup` that follows edges. `nodes` are the steps of the lookup's pipeline, whose rows are the states that the
+/// edges reach.
 #[derive(Debug)]
 pub struct FollowStep {
     pub edges: EdgeScan,

@@ -9,7 +9,8 @@ use crate::model::value::Value;
 /// The maximum number of levels in a value that a query builds. Equals the default of MongoDB's `maxBSONDepth`.
 pub const MAX_DEPTH: usize = 200;
 
-/// The number of bytes of a field name that are not charged to the query.
+/// The number of bytes of each field name that are not charged to the query. If a name is longer, only the remaining
+/// bytes are charged.
 const MAX_SHARED_NAME: usize = 64;
 
 /// The size of a value in bytes, without the data that the value points to.

@@ -106,8 +106,10 @@ impl Database {
     }
 
     /// Changes the role of a member. If the member loses the role `owner`, deletes the invitations and sign-in codes
-    /// that the member made for the workspace. Returns whether the member exists. Fails with
-    /// [`AccessFault::OwnerStays`] if the change would demote the owner of the workspace.
+    /// that the member made for the workspace. Returns whether the member exists.
+    ///
+    /// Several members may have the role `owner`, but only one of these members is the owner of the workspace. Fails
+    /// with [`AccessFault::OwnerStays`] if the member is the owner of the workspace and `role` is not `owner`.
     pub async fn write_role(&self, workspace_id: &str, user_id: &str, role: Role) -> Result<AccessResult<bool>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),

@@ -16,7 +16,7 @@ use super::tests::Scratch;
 
 const SEEDS: Range<u64> = 0..100;
 const ROUNDS: u64 = 14;
-/// A tree with this number of files gets further files only as copies.
+/// A tree with at least this number of files grows only by copies of its files.
 const MAX_FILES: usize = 12;
 
 type Tree = BTreeMap<String, String>;

@@ -51,7 +51,7 @@ pub struct ImportConflict {
 enum RefusalSubject {
     /// The event at this index of the batch.
     Event(usize),
-    /// An event of the batch that the response does not identify.
+    /// An event of the batch. The response does not identify the event.
     Batch,
     /// The record of the import. The number is the current version of the record on the server.
     Record(u64),

@@ -22,8 +22,8 @@ impl Operator for RedactOperator {
 }
 
 impl RedactOperator {
-    /// Returns the part of an object that remains, or `None` if the object is removed. `part` is the row or an object
-    /// inside the row.
+    /// Evaluates the stage's expression for `part`, which is the row or an object inside the row. Returns `part`
+    /// without the values that the expression removes, or `None` if the expression removes `part` itself.
     fn object(&self, part: &Value, row: &Value, run: RunContext) -> Result<Option<Value>> {
         run.query.tick()?;
         let env = run.env(row);
