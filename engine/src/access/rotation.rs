@@ -56,10 +56,10 @@ impl Access {
 
     /// Returns the record of the successor of a key.
     ///
-    /// The successor has the origin and the ancestors of the rotated key if the caller has no key, or if the caller's
-    /// key is the rotated key, an ancestor of the rotated key, or derived from the rotated key. In all other cases, the
-    /// successor is derived from the caller's key: the caller receives the secret of the successor, so the successor
-    /// must not outlast the caller's key.
+    /// If the caller's key is neither the rotated key, nor one of its ancestors, nor derived from it, the successor is
+    /// derived from the caller's key: the caller receives the secret of the successor, so the successor must not outlast
+    /// the caller's key. Otherwise, or if the caller has no key, the successor has the origin and the ancestors of the
+    /// rotated key.
     async fn successor(
         &self,
         caller: &Caller,

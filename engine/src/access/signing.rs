@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_key_is_accepted_immediately_after_a_lookup_of_an_unknown_key() {
+    async fn a_lookup_of_an_unknown_key_does_not_delay_the_acceptance_of_the_first_key() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let unknown = Signature { key_id: "unknown".into(), mac: Vec::new() };

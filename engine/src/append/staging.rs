@@ -280,8 +280,8 @@ impl<'a> BatchBuilder<'a> {
 /// The id of an upload that a file stops referring to, if there is one, with the upload's size in bytes.
 type FreedUpload = Option<(Arc<str>, u64)>;
 
-/// Compares a file before and after an event. Returns the upload to which the event makes the file refer, and the
-/// upload to which the file no longer refers. Both are `None` if the event does not change the upload.
+/// Returns the upload that a file refers to after an event, and the upload that the file referred to before the event.
+/// Both are `None` if the event does not change the upload.
 fn changed_uploads(before: Option<&Aggregate>, after: &Aggregate) -> (Option<Arc<str>>, FreedUpload) {
     let (current, previous) = (file::upload_of(Some(after)), file::upload_of(before));
     if current == previous {

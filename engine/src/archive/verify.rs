@@ -42,7 +42,7 @@ named!(VerificationResult);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreProgress {
     pub workspace_id: Arc<str>,
-    /// The position up to which events have been restored or verified so far.
+    /// The position up to which the events have been restored or verified so far.
     pub position: u64,
     /// The position up to which the archive has been read so far.
     pub end: u64,

@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_does_not_give_its_page_the_name_of_a_folder() {
+    fn a_page_with_the_slug_of_a_folder_is_not_found_by_the_folder_name_alone() {
         let pages = [
             ("docs/intro.md", "/"),
             ("a/b/c/p.md", "/foo"),

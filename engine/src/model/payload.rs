@@ -363,7 +363,7 @@ impl PayloadCheck<'_> {
                     let place = ValueLocation::Field(&at, name);
                     let Some(inner) = field.fields.field(name) else {
                         if self.rejects_unknown {
-                            let message = format!("the object has no such field; {}", listed(&field.fields));
+                            let message = format!("unknown field; {}", listed(&field.fields));
                             self.violations.add(place, message);
                         }
                         continue;
@@ -403,11 +403,11 @@ impl PayloadCheck<'_> {
 /// Returns the part of an error message that lists declared fields.
 fn listed(fields: &Fields) -> String {
     match fields.is_empty() {
-        true => "it has no fields".to_owned(),
+        true => "no fields are declared".to_owned(),
         false => {
             // The error message is cut after `MAX_CHARS` characters, so further names would not be visible.
             let names: Vec<&str> = fields.iter().take(MAX_CHARS).map(|field| &*field.name).collect();
-            format!("its fields are {}", excerpt_of(names.join(", ")))
+            format!("the declared fields are {}", excerpt_of(names.join(", ")))
         }
     }
 }

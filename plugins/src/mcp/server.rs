@@ -94,7 +94,7 @@ impl Server {
 fn access(context: &RequestContext<RoleServer>) -> Result<CallerHandles, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let access = parts.and_then(|parts| parts.extensions.get::<CallerHandles>()).cloned();
-    access.ok_or_else(|| ErrorData::internal_error("the request has no authenticated caller", None))
+    access.ok_or_else(|| ErrorData::internal_error("the request reached the MCP server without authentication", None))
 }
 
 /// Returns the description of a scripted tool, or `None` if the plugin is not a tool.

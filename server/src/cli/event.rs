@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_lines_get_different_ids_that_are_the_same_in_every_run() {
+    fn equal_lines_get_different_ids_and_every_run_assigns_the_same_ids() {
         let mut first = LineIds::default();
         let mut second = LineIds::default();
         let ids = [id_of(&mut first, LINE), id_of(&mut first, LINE)];

@@ -141,7 +141,7 @@ impl ParkingBuffer {
         }
     }
 
-    /// Replaces a parked step, for example with the reason of its new failure.
+    /// Replaces the record of a parked step with `parked`, for example to store the reason for a new failure.
     pub fn park_again(&mut self, parked: ParkedStep) {
         match self.state.plugins.find(&parked.id.plugin) {
             Some(plugin) => self.add(plugin, parked),

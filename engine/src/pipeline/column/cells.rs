@@ -58,7 +58,8 @@ impl Cells {
         }
     }
 
-    /// Returns the value of a cell of the kind [`CellKind::Value`], or `None` if the cells do not contain the row.
+    /// Returns the value of a cell of the kind [`CellKind::Value`]. Returns `None` if the cells do not contain the row,
+    /// or an empty array if the cells are lists.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         match self {
             Cells::Empty => None,

@@ -18,7 +18,7 @@ const CHECKPOINT: &str = "feed";
 /// The number of positions in the first searched range. The search uses growing ranges because the database reads a
 /// range to its end, even if the query has a limit.
 const FIRST_SPAN: u64 = 512;
-/// The factor by which each searched range is longer than the previous range.
+/// The ratio between the length of a searched range and the length of the previous range.
 const SPAN_GROWTH: u64 = 8;
 
 /// The next events in an agent's feed.

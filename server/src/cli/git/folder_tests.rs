@@ -100,7 +100,7 @@ async fn a_watched_folder_is_imported_as_soon_as_it_can_be_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_with_less_than_half_of_the_imported_files_is_rejected() {
+async fn a_folder_with_fewer_than_half_of_the_previously_imported_files_is_rejected() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let work = docs_with(parent.path(), "work", &["a.md", "b.md", "c.md"]);
     served.import(&SourcePlace::Folder(work.clone())).await;

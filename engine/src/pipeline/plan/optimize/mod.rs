@@ -115,8 +115,8 @@ impl Rule {
         self.apply_to_nodes(&mut plan.nodes, around) || changed
     }
 
-    /// Applies the rule to steps, and to the plans and steps inside these steps. If one of `nodes` uses random numbers,
-    /// a rule that moves filters can change only the plans and steps inside `nodes`.
+    /// Applies the rule to `nodes`, and to the plans and steps nested in the nodes. If one of the nodes uses random
+    /// numbers, a rule that moves filters changes only the nested plans and steps.
     fn apply_to_nodes(&self, nodes: &mut Vec<PlanNode>, around: &Surroundings) -> bool {
         let may_change = !self.moves_filters || !nodes.iter().any(|node| draws(&node.text));
         let changed = match self.apply {
@@ -126,7 +126,7 @@ impl Rule {
         self.apply_inside(nodes, around) || changed
     }
 
-    /// Applies the rule to the plans and steps inside `nodes`. Returns whether a plan or step changed.
+    /// Applies the rule to the plans and steps nested in the nodes. Returns whether a plan or step changed.
     fn apply_inside(&self, nodes: &mut [PlanNode], around: &Surroundings) -> bool {
         let alone = Surroundings { options: around.options, join: None };
         let mut changed = false;
