@@ -37,9 +37,9 @@ const MAX_ALIASES: usize = 50;
 /// The maximum depth of a folder to which the slugs of pages may be relative. A folder directly in the root of the
 /// project has the depth 1.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth of a folder to which the slug of a page directly in this folder may be relative, unless the folder
-/// has a usual name. For example, the slug of `a/b/c/page.md` is not relative to `a/b/c`, because this folder has the
-/// depth 3. In all other cases, the maximum is [`MAX_ROOTS`].
+/// The maximum depth of the folder that directly contains a page, if the slug of the page may be relative to this
+/// folder. For example, the slug of `a/b/c/page.md` is not relative to `a/b/c`, because this folder has the depth 3. For
+/// a folder further up, or with a usual name, the maximum is [`MAX_ROOTS`].
 const MAX_FOLDERS_OF_ROOT: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.

@@ -141,11 +141,13 @@ impl Api {
 
     /// Marks agents as online and renews the claims of the worker. If none of the agents exists, the response is 404.
     ///
-    /// A worker renews the claims that the request names, the claims of its `instance`, or the claims that its key made
-    /// without an instance. Renewing claims needs `api:write` and at least the role editor.
+    /// With `claims`, the request renews these claims. With `instance`, the request renews the claims of this instance.
+    /// Without both, the request renews the claims that the key of the caller made without an instance. Renewing claims
+    /// needs `api:write` and at least the role editor.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
-    /// offline. A claim that is not renewed ends after its `lease_seconds`, and the task waits for another attempt.
+    /// offline. A claim that is not renewed ends after its `lease_seconds`. The task then waits for another attempt, or
+    /// fails after the last attempt.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
     async fn send_heartbeat(
         &self,

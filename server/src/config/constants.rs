@@ -35,7 +35,7 @@ pub struct Constants {
     /// on the memory of these pipelines are divided by this number. With the number 2, one busy key leaves half of the
     /// limits for the other keys and users.
     pub key_share: usize,
-    /// The limit on a message from a model, in bytes. No tool has longer arguments.
+    /// The limit on a message from a model, in bytes. The limit includes the arguments of a tool call.
     pub mcp_message_bytes: usize,
     /// The limit on the JSON of a response to a model, in bytes. A longer response would fill the context of the model.
     pub mcp_response_bytes: usize,

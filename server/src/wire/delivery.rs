@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_has_the_task_and_its_cause() {
+    fn a_delivery_contains_the_task_and_the_event_that_caused_the_delivery() {
         let payload = delivered(vec![("title", "T".into())]);
         assert_eq!((&payload["task"]["title"], &payload["task"]["priority"]), (&"T".into(), &"normal".into()));
         assert_eq!((&payload["event_id"], &payload["position"]), (&"e-1".into(), &10.into()));

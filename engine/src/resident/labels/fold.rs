@@ -204,7 +204,7 @@ pub fn is_pair(word: &str) -> bool {
 
 /// Returns the distinct trigrams of a folded text in ascending order. A word is padded with two spaces at the start and
 /// one at the end. Every three consecutive characters of the padded word form a trigram. A word in a script without
-/// spaces is not split: the word itself and each of its characters count as trigrams.
+/// spaces has one or two characters: the word itself and each of its characters count as trigrams.
 pub fn trigrams(folded: &str) -> Vec<u64> {
     let mut trigrams = Vec::with_capacity(folded.len() + 4);
     for word in words(folded) {

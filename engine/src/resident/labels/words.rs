@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_counts_as_often_as_the_weight_of_its_text() {
+    fn each_occurrence_of_a_word_counts_with_the_weight_of_its_text() {
         let mut words = Words::default();
         words.insert(1, &[("one two", 3), ("two", 1)]);
         words.insert(2, &[("one", 1)]);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_result_of_a_plugin_that_does_not_apply_contains_only_a_message() {
+    fn the_result_for_a_task_that_does_not_apply_to_the_plugin_contains_only_a_message() {
         let parsed = |json: &str| read(&of_json(json), Some("article"));
         assert_eq!(parsed("null"), Ok(not_applicable(NOT_APPLICABLE)));
         assert_eq!(parsed(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));

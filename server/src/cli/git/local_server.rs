@@ -280,7 +280,7 @@ async fn fields_of_removed_front_matter_are_removed_and_fields_set_by_hand_stay(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_without_commits_imports_nothing() {
+async fn nothing_is_imported_from_a_repository_without_commits() {
     let (served, scratch) = (LocalServer::start().await, Scratch::new());
     let outcome = served.git(&scratch).await;
     assert_eq!((outcome.appended, outcome.articles, outcome.missing), (0, 0, 0));

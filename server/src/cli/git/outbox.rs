@@ -60,8 +60,8 @@ impl<'a> Outbox<'a> {
         self.put.is_none()
     }
 
-    /// Begins the changes of a commit. Includes the time of the commit's events in the progress before the events are
-    /// sent, because an import that is interrupted within the commit may have appended some of these events.
+    /// Begins the changes of a commit. Raises the time in the progress to the time of the commit before the first event
+    /// is sent: if the import is interrupted within the commit, some of the commit's events may have been appended.
     pub fn begin(&mut self, moment: EventMoment) {
         self.progress.towards = moment.commit_id();
         self.progress.at = moment.at.max(self.progress.at);

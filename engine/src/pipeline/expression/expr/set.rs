@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns whether at least one item is neither false nor null nor zero.
     "$anyElementTrue"("array") [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"]:
         Exactly(1), any_element_true;
-    /// Returns the items of the first array that the second array does not contain.
+    /// Returns the distinct items of the first array that the second array does not contain.
     "$setDifference"("array, array") [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"]:
         Exactly(2), difference;
     /// Returns whether all arrays contain the same distinct items.

@@ -13,8 +13,8 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
 /// The moments of pairs of numbers: the number of pairs, the mean `x` of the first numbers, the mean `y` of the second
-/// numbers, and a sum of products. The product of a pair is the distance of the first number from `x`, multiplied by
-/// the distance of the second number from `y`. Pairs with a number that is not finite are counted separately.
+/// numbers, and a sum of products. The product of a pair is the difference between the first number and `x`, multiplied
+/// by the difference between the second number and `y`. Pairs with a number that is not finite are counted separately.
 #[derive(Clone, Default)]
 struct Moments {
     count: u64,
