@@ -23,7 +23,7 @@ pub enum Error {
     InsufficientScope { required: Vec<Scope> },
 
     /// The caller is authenticated but lacks these scopes, all of which are required.
-    #[error("this operation needs the scope {}", names(.lacking, " and "))]
+    #[error("this operation needs the scope{} {}", if .lacking.len() == 1 { "" } else { "s" }, names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
     /// The caller has one of these scopes but has no active subscription, which the scope requires.
@@ -215,6 +215,7 @@ impl From<store::Error> for Error {
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
             store::Error::Database(_)
             | store::Error::Opening(_)
+            | store::Error::Loading { .. }
             | store::Error::Locked
             | store::Error::Corrupt { .. } => Error::internal(error),
         }

@@ -71,10 +71,10 @@ impl Opener {
                 failed.insert(workspace_id.clone());
                 Err(match error {
                     Error::Unavailable(_) => error,
-                    error => {
-                        let message = format!("the workspace '{workspace_id}' failed to load: {error}");
-                        Error::Unavailable(store::Error::Opening(message))
-                    }
+                    error => Error::Unavailable(store::Error::Loading {
+                        workspace_id: workspace_id.clone(),
+                        reason: error.to_string(),
+                    }),
                 })
             }
             other => {

@@ -13,6 +13,9 @@ pub enum Error {
     Database(#[from] surrealdb::Error),
     #[error("the store cannot be opened: {0}")]
     Opening(String),
+    /// The state of a workspace failed to load.
+    #[error("the workspace '{workspace_id}' failed to load: {reason}")]
+    Loading { workspace_id: std::sync::Arc<str>, reason: String },
     /// Another process has the store open.
     #[error("the store cannot be opened: another process has it open")]
     Locked,
@@ -62,7 +65,7 @@ impl Error {
             Error::Unresponsive => "connection",
             Error::Database(error) if error.is_connection() => "connection",
             Error::Database(_) => "database",
-            Error::Opening(_) | Error::Locked => "opening",
+            Error::Opening(_) | Error::Loading { .. } | Error::Locked => "opening",
             Error::Corrupt { .. } => "corrupt",
             Error::Unwritable(_) => "unwritable",
             Error::Blobs(_) => "blobs",

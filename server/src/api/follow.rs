@@ -2,8 +2,8 @@
 //! `Last-Event-ID`.
 //!
 //! The log's last events are served from memory as serialized text. The first reader of an event serializes the event
-//! (`Event::sent`), and the other readers copy the text. The events that a stream reads in one step are sent in few
-//! writes.
+//! and stores the text in the field `sent` of [`Event`], and the other readers copy the text. The events that a stream
+//! reads in one step are sent in few writes.
 
 use std::sync::Arc;
 use std::time::Duration;

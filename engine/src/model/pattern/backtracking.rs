@@ -15,9 +15,9 @@ const MAX_BYTES_READ: usize = 1 << 27;
 /// The maximum length of a text that is searched in one call, in bytes. In a longer text, a separate search starts at
 /// each position, and the caller is charged after each of these searches.
 const MAX_UNINTERRUPTED_BYTES: usize = 4_096;
-/// The maximum number of states of a small pattern. For a small pattern, the cost of a step depends only on the bytes
-/// that the step reads. With more states, the cost also grows with the square of the number of states.
-const SMALL_STATES: usize = 64;
+/// The unit in which the states of a pattern are counted for its cost. A pattern of `n` units is charged `n²` bytes for
+/// each byte that a step reads. `n` is rounded down and is at least 1.
+const STATES_PER_UNIT: usize = 64;
 /// The maximum number of states of all parts of a pattern together.
 const MAX_STATES: usize = 20_000;
 /// The maximum number of instructions of a compiled pattern.
@@ -78,7 +78,7 @@ impl BacktrackingPattern {
     /// [`STEP_LIMITS`]. Fails if the text is too long.
     fn tier<E>(&self, bytes: usize) -> Result<usize, SearchFailure<E>> {
         // A part with many states may visit many states for each byte.
-        let cost = (self.states / SMALL_STATES).max(1).pow(2);
+        let cost = (self.states / STATES_PER_UNIT).max(1).pow(2);
         let steps = MAX_BYTES_READ / bytes.max(1).saturating_mul(cost);
         let tier = STEP_LIMITS.iter().position(|limit| *limit <= steps);
         tier.ok_or_else(|| {
