@@ -58,7 +58,7 @@ pub fn load(
     Ok(loaded)
 }
 
-/// Loads a scripted plugin, and overrides the manifest's settings with `settings`. The cases of the plugin must pass
+/// Loads a scripted plugin, and overrides the manifest's settings with `settings`. The test cases of the plugin must pass
 /// with the settings of the manifest.
 fn checked(folder: &PluginFolder, settings: Option<&Object>, limits: CallLimits) -> Result<Script, LoadError> {
     let script = Script::load(folder, limits)?;

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn queries_share_the_memory_of_their_caller_and_workspace() {
+    async fn queries_share_the_memory_limits_of_their_caller_and_workspace() {
         let admission = Admission::new(limits());
         let of_a = admission.admit(&Arc::from("a")).await.expect("a place");
         let of_b = admission.admit(&Arc::from("b")).await.expect("a place");

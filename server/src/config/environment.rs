@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_read_by_the_type_of_its_setting() {
+    fn the_type_of_a_setting_determines_how_its_variable_is_parsed() {
         let config = given(&[
             ("FOLDWORK_HTTP__PUBLIC_URL", "12"),
             ("FOLDWORK_HTTP__STOP_TIMEOUT", "12 s"),

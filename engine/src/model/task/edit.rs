@@ -335,7 +335,7 @@ fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactC
 }
 
 /// Copies each changed field of the data into the effect's payload. Fails if the payload does not have the previous
-/// value of the field under the same name.
+/// value of the field under the same name, or if the data had no such field.
 fn copy_changed_fields(effect: &mut Effect, before: &Object, after: &Object) -> Result<(), EffectConflict> {
     // A field with the written form of a number counts as changed, because the previous data has only the nearest
     // double.

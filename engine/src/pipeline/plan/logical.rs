@@ -265,8 +265,8 @@ fn nodes(stages: impl Iterator<Item = IndexedStage>, root: &ParseScope) -> Resul
     Ok(nodes)
 }
 
-/// Returns the plan of a `$graphLookup`. The step contains a plan that produces the searched rows. The filter
-/// `restrictSearchWithMatch` becomes the last step of this plan, so that rules can move the filter to the source.
+/// Returns the step for a `$graphLookup`. The plan in the step produces the searched rows. The filter
+/// `restrictSearchWithMatch` becomes the last node of this plan, so that rules can move the filter to the source.
 fn graph_lookup(lookup: ast::GraphLookup, index: usize, root: &ParseScope) -> Result<GraphLookupStep> {
     let mut plan = over(lookup.pipeline, lookup.from, root)?;
     if let Some(filter) = lookup.restriction {

@@ -67,8 +67,8 @@ struct PathValue<'r> {
     value: Option<&'r Value>,
     /// The names of the path after the value.
     names: &'r [Arc<str>],
-    /// Whether the value is an array that is an item of another array, and the path names the index of this item. If
-    /// the path ends at such an array, the array counts as one value.
+    /// Whether the path selects the value by its index in an outer array, and the value is itself an array. If the path
+    /// ends at this value, the sort key is the whole array and not one of its items.
     is_item: bool,
 }
 

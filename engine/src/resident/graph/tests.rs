@@ -210,7 +210,7 @@ fn a_walk_follows_the_requested_direction_up_to_the_requested_depth() {
 }
 
 #[test]
-fn a_restored_graph_continues_unchanged() {
+fn a_restored_graph_applies_later_events_like_the_original() {
     let mut articles = Articles::default();
     articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
     articles.event("b", "created", &[("slug", "two")], &[]);

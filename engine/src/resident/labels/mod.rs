@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_unusual_texts_are_indexed() {
+    fn long_texts_are_indexed_and_unusual_queries_do_not_fail() {
         let long = "word ".repeat(100_000);
         let labels = made_of(&[Some(text(1, &[long.clone(), "é".repeat(2_000)], Some(long.clone()), 0))]);
         for query in [long.as_str(), "\u{0}", "\u{301}\u{301}", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "  ", "ﷺﷺﷺ"] {

@@ -44,7 +44,7 @@ pub fn end_of_object(text: &str) -> Result<usize, Warning> {
     match objects.next() {
         Some(Ok(_)) => Ok(objects.byte_offset()),
         Some(Err(error)) => Err(fault(&error, 1)),
-        None => Err(Warning::new(1, "the front matter stays in the body: it is empty")),
+        None => Err(Warning::new(1, "the front matter stays in the body: the text contains no JSON object")),
     }
 }
 
