@@ -19,15 +19,15 @@ pub enum Error {
     Unauthenticated(&'static str),
 
     /// The caller is authenticated but has none of these scopes.
-    #[error("this operation needs the scope {}", names(.required, " or "))]
+    #[error("this operation needs the scope {}", names(.required, "or"))]
     InsufficientScope { required: Vec<Scope> },
 
     /// The caller is authenticated but lacks these scopes, all of which are required.
-    #[error("this operation needs the scope{} {}", if .lacking.len() == 1 { "" } else { "s" }, names(.lacking, " and "))]
+    #[error("this operation needs the scope{} {}", if .lacking.len() == 1 { "" } else { "s" }, names(.lacking, "and"))]
     ScopesLacking { lacking: Vec<Scope> },
 
     /// The caller has one of these scopes but has no active subscription, which the scope requires.
-    #[error("the scope {} requires an active subscription", names(.required, " or "))]
+    #[error("the scope {} requires an active subscription", names(.required, "or"))]
     SubscriptionRequired { required: Vec<Scope> },
 
     /// The operation is not allowed for this caller for a reason other than its scopes.
@@ -231,6 +231,11 @@ fn unavailable(cause: &store::Error) -> &'static str {
     }
 }
 
-fn names(scopes: &[Scope], between: &str) -> String {
-    scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(between)
+/// Returns the names of the scopes as a list whose last two names are joined by `conjunction`.
+fn names(scopes: &[Scope], conjunction: &str) -> String {
+    let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} {conjunction} {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }

@@ -58,8 +58,8 @@ pub fn load(
     Ok(loaded)
 }
 
-/// Loads a scripted plugin, and overrides the manifest's settings with `settings`. The test cases of the plugin must pass
-/// with the settings of the manifest.
+/// Loads a scripted plugin, and overrides the manifest's settings with `settings`. The test cases of the plugin must
+/// pass with the settings of the manifest.
 fn checked(folder: &PluginFolder, settings: Option<&Object>, limits: CallLimits) -> Result<Script, LoadError> {
     let script = Script::load(folder, limits)?;
     if let Some(failed) = case::run(&script, folder)?.into_iter().find_map(|outcome| outcome.failure) {
