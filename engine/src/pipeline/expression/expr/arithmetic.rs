@@ -110,19 +110,31 @@ pub(super) fn of_double(call: &OperatorCall, env: &Env, apply: impl Fn(f64) -> R
     }
 }
 
-fn log(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((number, base)) = call.pair(env)? else { return NULL };
-    let number = double("$log's argument", 28756, &number)?;
-    let base = double("$log's base", 28757, &base)?;
-    let number = positive("$log's argument", 28758, number)?;
-    if base <= 0.0 || base == 1.0 {
-        return err!(28759, "$log's base must be a positive number not equal to 1, but is {base}");
+/// Evaluates a function of two values. The result is null if one of the values is null or missing. The function borrows
+/// the values, because moving them costs 6 % of the time of a row ([`OperatorCall::pair`] moves them).
+#[inline]
+fn of_pair(call: &OperatorCall, env: &Env, apply: impl FnOnce(&Value, &Value) -> Answer) -> Answer {
+    let (first, second) = (call.value(0, env)?, call.value(1, env)?);
+    if first.is_null() || second.is_null() {
+        return NULL;
     }
-    // `log2` and `log10` return exact results for powers of their bases.
-    some(match base {
-        2.0 => number.log2(),
-        10.0 => number.log10(),
-        _ => number.ln() / base.ln(),
+    apply(&first, &second)
+}
+
+fn log(call: &OperatorCall, env: &Env) -> Answer {
+    of_pair(call, env, |number, base| {
+        let number = double("$log's argument", 28756, number)?;
+        let base = double("$log's base", 28757, base)?;
+        let number = positive("$log's argument", 28758, number)?;
+        if base <= 0.0 || base == 1.0 {
+            return err!(28759, "$log's base must be a positive number not equal to 1, but is {base}");
+        }
+        // `log2` and `log10` return exact results for powers of their bases.
+        some(match base {
+            2.0 => number.log2(),
+            10.0 => number.log10(),
+            _ => number.ln() / base.ln(),
+        })
     })
 }
 
@@ -134,15 +146,16 @@ fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
 }
 
 fn modulo(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((dividend, divisor)) = call.pair(env)? else { return NULL };
-    let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
-        let (a, b) = (dividend.type_name(), divisor.type_name());
-        return err!(16611, "$mod only supports numeric types, not {a} and {b}");
-    };
-    if by == 0.0 {
-        return Err(Error::new(16610, "can't $mod by zero"));
-    }
-    some(remainder(&dividend, &divisor))
+    of_pair(call, env, |dividend, divisor| {
+        let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
+            let (a, b) = (dividend.type_name(), divisor.type_name());
+            return err!(16611, "$mod only supports numeric types, not {a} and {b}");
+        };
+        if by == 0.0 {
+            return Err(Error::new(16610, "can't $mod by zero"));
+        }
+        some(remainder(dividend, divisor))
+    })
 }
 
 fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
@@ -158,24 +171,25 @@ fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn pow(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((base, exponent)) = call.pair(env)? else { return NULL };
-    let base_double = double("$pow's base", 28762, &base)?;
-    let exponent_double = double("$pow's exponent", 28763, &exponent)?;
-    if base_double == 0.0 && exponent_double < 0.0 {
-        return Err(Error::new(28764, "$pow cannot take a base of 0 and a negative exponent"));
-    }
-    if let (Value::Int(base), Value::Int(exponent)) = (&base, &exponent) {
-        let exact = match (base, u32::try_from(*exponent)) {
-            (1, _) => Some(1),
-            (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
-            (_, Ok(exponent)) => base.checked_pow(exponent),
-            _ => None,
-        };
-        if let Some(result) = exact {
-            return some(result);
+    of_pair(call, env, |base, exponent| {
+        let base_double = double("$pow's base", 28762, base)?;
+        let exponent_double = double("$pow's exponent", 28763, exponent)?;
+        if base_double == 0.0 && exponent_double < 0.0 {
+            return Err(Error::new(28764, "$pow cannot take a base of 0 and a negative exponent"));
         }
-    }
-    some(base_double.powf(exponent_double))
+        if let (Value::Int(base), Value::Int(exponent)) = (base, exponent) {
+            let exact = match (base, u32::try_from(*exponent)) {
+                (1, _) => Some(1),
+                (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+                (_, Ok(exponent)) => base.checked_pow(exponent),
+                _ => None,
+            };
+            if let Some(result) = exact {
+                return some(result);
+            }
+        }
+        some(base_double.powf(exponent_double))
+    })
 }
 
 fn sigmoid(call: &OperatorCall, env: &Env) -> Answer {
