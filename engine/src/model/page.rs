@@ -34,13 +34,13 @@ const ONLY: &str = "*/";
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases that are used from the front matter of a page.
 const MAX_ALIASES: usize = 50;
-/// The maximum depth of a folder to which the slugs of pages may be relative. A folder directly in the root of the
-/// project has the depth 1.
+/// The maximum depth of a folder to which the slugs of pages may be relative. The folders in the root of the project
+/// have the depth 1.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth of the folder that directly contains a page, if the slug of the page may be relative to this
-/// folder. For example, the slug of `a/b/c/page.md` is not relative to `a/b/c`, because this folder has the depth 3. For
-/// a folder further up, or with a usual name, the maximum is [`MAX_ROOTS`].
-const MAX_FOLDERS_OF_ROOT: usize = 2;
+/// The maximum depth of a folder to which the slugs of the pages directly in the folder may be relative, unless the
+/// folder has a usual name. For example, the slug of `a/b/c/page.md` may be relative to `a` or `a/b`, but not to
+/// `a/b/c`.
+const MAX_DEPTH_OF_OWN_FOLDER: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -361,9 +361,9 @@ fn addresses_below<'a>(folders: &[String], text: &'a str, with_folders: bool) ->
         .is_some_and(|name| DOCUMENT_FOLDERS.contains(&name.as_str()) || name.starts_with(VERSION_FOLDER));
     let deepest = match folders.len() {
         _ if is_excluded => 0,
-        // A folder deeper than `MAX_FOLDERS_OF_ROOT` is rarely the folder of the documents, unless the folder has a
+        // A folder deeper than `MAX_DEPTH_OF_OWN_FOLDER` is rarely the folder of the documents, unless the folder has a
         // usual name.
-        many if many > MAX_FOLDERS_OF_ROOT && !has_usual_name => many - 1,
+        many if many > MAX_DEPTH_OF_OWN_FOLDER && !has_usual_name => many - 1,
         few => few,
     };
     let roots = (1..=deepest.min(MAX_ROOTS)).filter_map(|length| folders.get(..length));

@@ -110,19 +110,8 @@ pub(super) fn of_double(call: &OperatorCall, env: &Env, apply: impl Fn(f64) -> R
     }
 }
 
-/// Evaluates a function of two values. The result is null if one of the values is null or missing. The function borrows
-/// the values, because moving them costs 6 % of the time of a row ([`OperatorCall::pair`] moves them).
-#[inline]
-fn of_pair(call: &OperatorCall, env: &Env, apply: impl FnOnce(&Value, &Value) -> Answer) -> Answer {
-    let (first, second) = (call.value(0, env)?, call.value(1, env)?);
-    if first.is_null() || second.is_null() {
-        return NULL;
-    }
-    apply(&first, &second)
-}
-
 fn log(call: &OperatorCall, env: &Env) -> Answer {
-    of_pair(call, env, |number, base| {
+    call.of_pair(env, |number, base| {
         let number = double("$log's argument", 28756, number)?;
         let base = double("$log's base", 28757, base)?;
         let number = positive("$log's argument", 28758, number)?;
@@ -146,7 +135,7 @@ fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
 }
 
 fn modulo(call: &OperatorCall, env: &Env) -> Answer {
-    of_pair(call, env, |dividend, divisor| {
+    call.of_pair(env, |dividend, divisor| {
         let (true, Some(by)) = (dividend.is_number(), divisor.as_f64()) else {
             let (a, b) = (dividend.type_name(), divisor.type_name());
             return err!(16611, "$mod only supports numeric types, not {a} and {b}");
@@ -171,7 +160,7 @@ fn eval_multiply(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn pow(call: &OperatorCall, env: &Env) -> Answer {
-    of_pair(call, env, |base, exponent| {
+    call.of_pair(env, |base, exponent| {
         let base_double = double("$pow's base", 28762, base)?;
         let exponent_double = double("$pow's exponent", 28763, exponent)?;
         if base_double == 0.0 && exponent_double < 0.0 {

@@ -55,19 +55,19 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
 };
 
 fn element_at(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((array, index)) = call.pair(env)? else { return NULL };
-    let Value::Array(items) = array else {
-        return err!(28689, "$arrayElemAt's first argument must be an array, but is {}", array.type_name());
-    };
-    if !index.is_number() {
-        return err!(28690, "$arrayElemAt's second argument must be a numeric value, but is {}", index.type_name());
-    }
-    let Some(index) = whole_i32(&index) else {
-        let message =
-            format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {}", excerpt(&index));
-        return Err(Error::new(28691, message));
-    };
-    Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
+    call.of_pair(env, |array, index| {
+        let Value::Array(items) = array else {
+            return err!(28689, "$arrayElemAt's first argument must be an array, but is {}", array.type_name());
+        };
+        if !index.is_number() {
+            return err!(28690, "$arrayElemAt's second argument must be a numeric value, but is {}", index.type_name());
+        }
+        let Some(position) = whole_i32(index) else {
+            let needed = "$arrayElemAt's second argument must be representable as a 32-bit integer";
+            return err!(28691, "{needed}: {}", excerpt(index));
+        };
+        Ok(place(i64::from(position), items.len()).and_then(|place| items.get(place)).cloned())
+    })
 }
 
 /// Converts an index to a position in an array of `len` items. A negative index counts from the end.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::parse::parse_items;
-use super::{Answer, Env, Expr, ParseScope, parse};
+use super::{Answer, Env, Expr, NULL, ParseScope, parse};
 use crate::model::value::Value;
 use crate::pipeline::value::documentation::NameDocumentation;
 pub(super) use crate::pipeline::value::documentation::name_table;
@@ -140,14 +140,15 @@ impl OperatorCall {
         Ok(self.field(index, env)?.unwrap_or_default())
     }
 
-    /// Returns the values of the first two arguments, or `None` if one of them is null or missing.
+    /// Applies a function to the values of the first two arguments. The result is null if one of the values is null or
+    /// missing. The function borrows the values: to return both of them instead takes longer than a `$mod`.
     #[inline]
-    pub fn pair(&self, env: &Env) -> Result<Option<(Value, Value)>> {
+    pub fn of_pair(&self, env: &Env, apply: impl FnOnce(&Value, &Value) -> Answer) -> Answer {
         let (first, second) = (self.value(0, env)?, self.value(1, env)?);
         if first.is_null() || second.is_null() {
-            return Ok(None);
+            return NULL;
         }
-        Ok(Some((first, second)))
+        apply(&first, &second)
     }
 
     /// Evaluates an argument that is an array. Returns `None` if the argument is null or missing. The error for any

@@ -70,31 +70,32 @@ fn reverse(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn slice(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((array, second)) = call.pair(env)? else { return NULL };
-    let Value::Array(items) = array else {
-        return err!(28724, "First argument to $slice must be an array, but is of type: {}", array.type_name());
-    };
-    let second = slice_number(&second, "Second", 28725)?;
-    let len = items.len();
-    let from_end = |index: i64| len.saturating_sub(index.unsigned_abs() as usize);
-    let (start, end) = if call.has_argument(2) {
-        let third = call.value(2, env)?;
-        if third.is_null() {
-            return NULL;
-        }
-        let count = slice_number(&third, "Third", 28727)?;
-        if count <= 0 {
-            return err!(28729, "Third argument to $slice must be positive: {count}");
-        }
-        let start = if second < 0 { from_end(second) } else { len.min(second as usize) };
-        (start, len.min(start + count as usize))
-    } else if second < 0 {
-        (from_end(second), len)
-    } else {
-        (0, len.min(second as usize))
-    };
-    env.query.charge((end - start) * size_of::<Value>())?;
-    some(items[start..end].to_vec())
+    call.of_pair(env, |array, second| {
+        let Value::Array(items) = array else {
+            return err!(28724, "First argument to $slice must be an array, but is of type: {}", array.type_name());
+        };
+        let second = slice_number(second, "Second", 28725)?;
+        let len = items.len();
+        let from_end = |index: i64| len.saturating_sub(index.unsigned_abs() as usize);
+        let (start, end) = if call.has_argument(2) {
+            let third = call.value(2, env)?;
+            if third.is_null() {
+                return NULL;
+            }
+            let count = slice_number(&third, "Third", 28727)?;
+            if count <= 0 {
+                return err!(28729, "Third argument to $slice must be positive: {count}");
+            }
+            let start = if second < 0 { from_end(second) } else { len.min(second as usize) };
+            (start, len.min(start + count as usize))
+        } else if second < 0 {
+            (from_end(second), len)
+        } else {
+            (0, len.min(second as usize))
+        };
+        env.query.charge((end - start) * size_of::<Value>())?;
+        some(items[start..end].to_vec())
+    })
 }
 
 fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {

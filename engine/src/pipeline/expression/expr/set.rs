@@ -99,13 +99,14 @@ fn any_element_true(call: &OperatorCall, env: &Env) -> Answer {
 }
 
 fn difference(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((a, b)) = call.pair(env)? else { return NULL };
-    let a = array(call, a, 17048, SetArgument::First)?;
-    let b = array(call, b, 17049, SetArgument::Second)?;
-    let excluded = hashed(&b, env)?;
-    measure_all(a.iter(), env.query)?;
-    let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
-    some(distinct(&rest, env)?)
+    call.of_pair(env, |a, b| {
+        let a = array(call, a.clone(), 17048, SetArgument::First)?;
+        let b = array(call, b.clone(), 17049, SetArgument::Second)?;
+        let excluded = hashed(&b, env)?;
+        measure_all(a.iter(), env.query)?;
+        let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
+        some(distinct(&rest, env)?)
+    })
 }
 
 fn parse_equals(spec: &Value, scope: &ParseScope) -> Result<OperatorArguments> {

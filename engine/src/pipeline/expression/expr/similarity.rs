@@ -4,7 +4,7 @@ use super::operator::ArgumentForm::Own;
 use super::operator::{
     ExprOperator, NamedArguments, OperatorArguments, OperatorCall, exact_count, name_table, named_specs, positional,
 };
-use super::{Answer, Env, NULL, ParseScope, some};
+use super::{Answer, Env, ParseScope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result, err};
 
@@ -58,19 +58,20 @@ fn parse(name: &str, spec: &Value, scope: &ParseScope) -> Result<OperatorArgumen
 }
 
 fn similarity(call: &OperatorCall, env: &Env, measure: fn(&[f64], &[f64]) -> f64, score: fn(f64) -> f64) -> Answer {
-    let Some((left, right)) = call.pair(env)? else { return NULL };
-    let (Some(left), Some(right)) = (left.as_array(), right.as_array()) else {
-        let (name, left, right) = (call.name(), left.type_name(), right.type_name());
-        return err!(10_413_200, "{name} needs two arrays of numbers, found: {left} and {right}");
-    };
-    if left.len() != right.len() {
-        let (name, left, right) = (call.name(), left.len(), right.len());
-        return err!(10_413_202, "{name} needs arrays of the same length, found: {left} and {right} items");
-    }
-    let left = numbers(call, env, left, 10_413_203)?;
-    let right = numbers(call, env, right, 10_413_204)?;
-    let result = measure(&left, &right);
-    some(if call.prepared() == Some(&true) { score(result) } else { result })
+    call.of_pair(env, |left, right| {
+        let (Some(left), Some(right)) = (left.as_array(), right.as_array()) else {
+            let (name, left, right) = (call.name(), left.type_name(), right.type_name());
+            return err!(10_413_200, "{name} needs two arrays of numbers, found: {left} and {right}");
+        };
+        if left.len() != right.len() {
+            let (name, left, right) = (call.name(), left.len(), right.len());
+            return err!(10_413_202, "{name} needs arrays of the same length, found: {left} and {right} items");
+        }
+        let left = numbers(call, env, left, 10_413_203)?;
+        let right = numbers(call, env, right, 10_413_204)?;
+        let result = measure(&left, &right);
+        some(if call.prepared() == Some(&true) { score(result) } else { result })
+    })
 }
 
 fn numbers(call: &OperatorCall, env: &Env, items: &[Value], code: i32) -> Result<Vec<f64>> {

@@ -148,21 +148,22 @@ fn replace(call: &OperatorCall, env: &Env, times: usize) -> Answer {
 }
 
 fn split(call: &OperatorCall, env: &Env) -> Answer {
-    let Some((text, delimiter)) = call.pair(env)? else { return NULL };
-    let string = |value: Value, which: &str, code: i32| {
-        value.shared_str().ok_or_else(|| {
-            let found = value.type_name();
-            let needed = format!("an expression that evaluates to a string as a {which} argument");
-            Error::new(code, format!("$split requires {needed}, found: {found}"))
-        })
-    };
-    let (text, delimiter) = (string(text, "first", 40085)?, string(delimiter, "second", 40086)?);
-    if delimiter.is_empty() {
-        return Err(Error::new(40087, "$split requires a non-empty separator"));
-    }
-    let parts = text.matches(&*delimiter).count() + 1;
-    env.query.charge(text.len() + parts * 40)?;
-    some(text.split(&*delimiter).map(Value::from).collect::<Vec<_>>())
+    call.of_pair(env, |text, delimiter| {
+        let (text, delimiter) = (split_text(text, "first", 40085)?, split_text(delimiter, "second", 40086)?);
+        if delimiter.is_empty() {
+            return Err(Error::new(40087, "$split requires a non-empty separator"));
+        }
+        let parts = text.matches(delimiter).count() + 1;
+        env.query.charge(text.len() + parts * 40)?;
+        some(text.split(delimiter).map(Value::from).collect::<Vec<_>>())
+    })
+}
+
+fn split_text<'v>(value: &'v Value, which: &str, code: i32) -> Result<&'v str> {
+    value.as_str().ok_or_else(|| {
+        let needed = format!("an expression that evaluates to a string as a {which} argument");
+        Error::new(code, format!("$split requires {needed}, found: {}", value.type_name()))
+    })
 }
 
 fn length(call: &OperatorCall, env: &Env, code: i32, count: fn(&str) -> usize) -> Answer {
