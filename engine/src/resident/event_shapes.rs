@@ -15,7 +15,8 @@ const MAX_FIELDS: usize = 500;
 const MAX_EVENT_TYPES: usize = 1_000;
 /// The maximum length of a recorded field name, in bytes. Fields with longer names are ignored.
 const MAX_NAME: usize = 128;
-/// The maximum number of fields that are examined in one payload.
+/// The maximum number of fields that are examined in one payload, not counting the ignored fields with long names. The
+/// limit exceeds [`MAX_FIELDS`], so a payload with more fields leaves no capacity for a field that is not recorded.
 const MAX_EXAMINED_FIELDS: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
@@ -53,11 +54,12 @@ impl ObservedSchema {
         }
         let Some(fields) = inner.event_types.get_mut(&*event.event_type) else { return };
         let mut changed = false;
-        for (name, value) in event.payload.iter().take(MAX_EXAMINED_FIELDS) {
+        let recordable = event.payload.iter().filter(|(name, _)| name.len() <= MAX_NAME);
+        for (name, value) in recordable.take(MAX_EXAMINED_FIELDS) {
             let has_capacity = fields.len() < MAX_FIELDS;
             match fields.get_mut(&**name) {
                 Some(types) => changed |= types.insert(kind(value)),
-                None if has_capacity && name.len() <= MAX_NAME => {
+                None if has_capacity => {
                     fields.insert(name.to_string(), BTreeSet::from([kind(value)]));
                     changed = true;
                 }
@@ -166,6 +168,15 @@ mod tests {
         restored.restore(&stored);
         assert_eq!(restored.of_type("note").len(), MAX_EVENT_TYPES);
         assert!(restored.of_type("note").iter().all(|(_, fields)| fields.len() <= MAX_FIELDS));
+    }
+
+    #[test]
+    fn fields_after_many_long_names_are_recorded() {
+        let observed = ObservedSchema::default();
+        let long = (0..MAX_EXAMINED_FIELDS).map(|n| (format!("{n:0>1$}", MAX_NAME + 1), Value::Null));
+        observed.record(&event("changed", long.chain([("title".to_owned(), Value::from("a"))]).collect()));
+        assert!(observed.has_field("note", "title"));
+        assert!(!observed.has_field("note", "other"));
     }
 
     #[test]

@@ -314,7 +314,7 @@ impl ExportRun<'_> {
 
 /// Parses a response of the source, or a part of it.
 fn parsed<'a, T: Deserialize<'a>>(json: &'a str) -> anyhow::Result<T> {
-    serde_json::from_str(json).context("the server's response has an unexpected format")
+    serde_json::from_str(json).context("the exported data has an unexpected format")
 }
 
 impl ExportSelection {

@@ -50,16 +50,16 @@ pub fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<()> {
-    let (mut passed, mut failed, mut untested) = (0, 0, 0);
+    let (mut passed, mut failed, mut refused, mut untested) = (0, 0, 0, 0);
     for folder in folders(config, folder)? {
         let outcomes = folder.and_then(|folder| {
             let script = Script::load(&folder, config.plugins.limits)?;
             Ok((folder.name.clone(), case::run(&script, &folder)?))
         });
         match outcomes {
-            Err(refused) => {
-                failed += 1;
-                print_line(&format!("refused  {refused}"))?;
+            Err(refusal) => {
+                refused += 1;
+                print_line(&format!("refused  {refusal}"))?;
             }
             Ok((plugin, outcomes)) => {
                 if outcomes.is_empty() {
@@ -81,14 +81,16 @@ fn test(config: &Config, folder: Option<&Path>, strict: bool) -> anyhow::Result<
         }
     }
     print_line(&format!("{passed} passed, {failed} failed"))?;
-    match (failed, untested) {
-        (0, untested) if strict && untested > 0 => {
-            let untested = counted(untested, "plugin");
-            anyhow::bail!("--strict requires cases for every plugin; found {untested} without cases")
-        }
-        (0, _) => Ok(()),
-        (failed, _) => anyhow::bail!("{failed} of {} cases failed", passed + failed),
-    }
+    let cases = (failed > 0).then(|| format!("{failed} of {} cases failed", passed + failed));
+    let plugins = (refused > 0).then(|| format!("{} refused", counted(refused, "plugin")));
+    let faults: Vec<String> = cases.into_iter().chain(plugins).collect();
+    anyhow::ensure!(faults.is_empty(), "{}", faults.join(", "));
+    anyhow::ensure!(
+        !strict || untested == 0,
+        "--strict requires cases for every plugin; found {} without cases",
+        counted(untested, "plugin")
+    );
+    Ok(())
 }
 
 fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
