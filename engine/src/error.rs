@@ -88,7 +88,7 @@ impl Error {
         Error::invalid_with_code(ErrorCode::InvalidInput, message)
     }
 
-    /// Returns the error for an invalid input that has a specific error code.
+    /// Returns the error with the given code for an invalid input.
     pub fn invalid_with_code(code: ErrorCode, message: impl Into<String>) -> Error {
         Error::Invalid { code, message: message.into(), violations: Vec::new(), index: None }
     }

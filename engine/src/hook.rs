@@ -88,7 +88,7 @@ pub enum Hook {
     Work,
     /// A tool that models can call.
     Tool,
-    /// An HTTP endpoint under the plugin's path. Only native plugins can have an endpoint.
+    /// The HTTP endpoints under the plugin's path, or a protocol such as MCP. Only native plugins can have this hook.
     Mount,
 }
 

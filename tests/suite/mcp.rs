@@ -87,7 +87,7 @@ async fn oversized_results_are_rejected_and_oversized_lists_of_rows_are_truncate
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn challenges_name_the_authorization_server() {
+async fn challenges_name_the_metadata_that_lists_the_authorization_servers() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.http.public_url = "https://fold.example.org".into();

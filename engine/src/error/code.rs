@@ -37,7 +37,7 @@ error_codes! {
     /// The script of the tool failed.
     ToolFailed "400": "Correct the arguments, or the script at the place that `error` names.";
     /// The output of the tool exceeds the maximum size of a response.
-    ResponseTooLarge "400": "Ask for fewer rows or fewer fields.";
+    ResponseTooLarge "400": "Request fewer rows or fewer fields.";
     /// The plan of the workspace allows no more agents.
     AgentLimitReached "400": "Delete an agent, or change the plan.";
     /// The plan of the workspace allows no more projects.
@@ -101,8 +101,9 @@ error_codes! {
     UnauthorizedChannel "403": "Use a key with the scope that the message names.";
     /// The signed link is invalid or has expired.
     InvalidLink "403": "Ask for a new link.";
-    /// A browser sent the request from a page of another origin.
-    CrossOriginRefused "403": "Send the request from a page of the server itself.";
+    /// A browser's preflight request names a method or a header that the server does not allow for requests from pages
+    /// of other origins.
+    CrossOriginRefused "403": "Use only the methods and headers of the OpenAPI document.";
     /// The client requested a version of the socket protocol that the server does not support.
     UnsupportedVersion "403": "Use a version that the message names.";
     /// The request to the MCP endpoint names a host that is not allowed.
@@ -138,7 +139,7 @@ error_codes! {
     /// Existing aggregates do not fit the new definition.
     BreakingRedefinition "409": "Correct the definition, or repeat the request with `force=true`.";
     /// The number of resources differs from the expected number.
-    CountMismatch "409": "Repeat the request with the number in the response.";
+    CountMismatch "409": "Repeat the request with the `count` of the response as `expected`.";
     /// The status of the task does not allow the action.
     TaskStateConflict "409": "Read the task again; `allowed_actions` lists the allowed actions.";
     /// The caller does not hold the lease of the task, or the lease has expired.
@@ -203,7 +204,7 @@ error_codes! {
     /// The body has a media type that the operation does not read.
     UnsupportedMediaType "415": "Send one of the types that the message names.";
     /// The file has no bytes in the requested range.
-    RangeNotSatisfiable "416": "Ask for a range within the file's size.";
+    RangeNotSatisfiable "416": "Request a range within the file's size.";
     /// The path accepts only WebSocket connections.
     UpgradeRequired "426": "Connect with a WebSocket client.";
     /// The key, or the address, has sent too many requests in a minute.

@@ -43,8 +43,9 @@ const PARTS: [&str; 20] = [
 const HOOKS: [(&str, &str); 4] =
     [("reading_stats", "enrich"), ("linker", "enrich"), ("linker", "work"), ("structured_data", "work")];
 
-/// Calls a hook with a body. Returns the number of steps, and a message that contains the result of the hook. The
-/// message is the failure of a test case that expects an error, although the hook returns no error.
+/// Calls a hook with a body. Returns the number of steps, and a message that contains the result of the hook. To get
+/// this message, the function runs a test case that expects an error: the hook returns no error, so the case fails, and
+/// its failure contains the result.
 fn steps(plugin: &str, hook: &str, path: &str, body: &str) -> (u64, String) {
     let related: Vec<_> =
         (0..200).map(|number| json!({"id": format!("n-{number}"), "label": format!("wor{number}")})).collect();

@@ -211,9 +211,10 @@ pub(super) fn read_lines(
     }
     if left_out > 0 {
         progress.note(&format!(
-            "warning: left out {} of tasks, agents{}; to import these too, stop the server and use import --offline",
+            "warning: left out {} of tasks, agents and {}; \
+             to import these too, stop the server and use import --offline",
             output::counted(left_out, "event"),
-            if files.is_some() { " and earlier versions of files" } else { " and files (--files uploads files)" }
+            if files.is_some() { "earlier versions of files" } else { "files; --files imports the files" }
         ));
     }
     if has_people {

@@ -310,7 +310,7 @@ mod tests {
         }
         // The value of a former name is checked as the value of the new setting, so the error names the new setting.
         let late = refusal(&[("FOLDWORK_HTTP__IDLE_TIMEOUT_S", "soon")]);
-        assert!(late.contains("expected a time such as") && late.contains("http.idle_timeout"), "{late}");
+        assert!(late.contains("expected a duration such as") && late.contains("http.idle_timeout"), "{late}");
         let twice = [("FOLDWORK_AUTH__ISSUERS", "[]"), ("FOLDWORK_AUTH__ISSUERS__0__ISSUER", "a")];
         assert!(refusal(&twice).contains("another variable sets the whole list"));
     }

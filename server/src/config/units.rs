@@ -59,7 +59,7 @@ impl FromStr for TimeSpan {
     fn from_str(text: &str) -> Result<TimeSpan, String> {
         match humantime::parse_duration(text.trim()) {
             Ok(duration) if duration.subsec_nanos() % 1_000_000 == 0 => Ok(TimeSpan(duration)),
-            _ => Err(format!("expected a time such as \"30 s\", \"1 h 30 min\" or \"200 ms\", found {text:?}")),
+            _ => Err(format!("expected a duration such as \"30 s\", \"1 h 30 min\" or \"200 ms\", found {text:?}")),
         }
     }
 }
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for TimeSpan {
         deserializer.deserialize_any(TextOrNumber(|number| match number {
             // Without a unit, only the number 0 is unambiguous.
             0 => Ok(TimeSpan(Duration::ZERO)),
-            _ => Err(format!("expected a time with a unit, such as \"{number} s\", found {number}")),
+            _ => Err(format!("expected a duration with a unit, such as \"{number} s\", found {number}")),
         }))
     }
 }
@@ -148,6 +148,6 @@ mod tests {
         let again = toml::Value::try_from(TimeSpan::from_secs(93_784)).map(toml::Value::try_into::<TimeSpan>);
         assert_eq!(again, Ok(Ok(TimeSpan::from_secs(93_784))));
         let number = toml::Value::Integer(30).try_into::<TimeSpan>().expect_err("no unit").to_string();
-        assert!(number.contains("expected a time with a unit, such as \"30 s\""), "{number}");
+        assert!(number.contains("expected a duration with a unit, such as \"30 s\""), "{number}");
     }
 }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn join_payloads_of_all_clients_are_parsed() {
+    fn join_payloads_may_have_flags_as_strings_and_null_or_missing_fields() {
         let parsed = join(
             r#"{"config":{"broadcast":{"ack":"true","self":false},"presence":{"key":"","enabled":"false"},
             "postgres_changes":[],"private":true},"access_token":"t","version":"x"}"#,

@@ -180,9 +180,10 @@ impl Inventory {
         parts.all(|part| !(is_joined || is_name(part)) || self.words.contains(part) || self.files.contains(part))
     }
 
-    /// Returns whether a setting exists. `text` is the setting without the bracket in front of its section. If the
-    /// section is not in `config.toml`, the setting counts as existing if each part of the section's name is a word of
-    /// the sources. The reason is that such a section may belong to another file.
+    /// Returns whether the setting in `text` exists, for example `http] listen` for the setting `listen` in the section
+    /// `[http]`. Returns `true` for a text that does not have the form of a setting. A section that is not in
+    /// `config.toml` may belong to another file: its settings count as existing if each part of the section's name is a
+    /// word of the sources.
     fn has_setting(&self, text: &str) -> bool {
         let Some((section, key)) = text.split_once(']') else { return true };
         let is_section = section.split('.').all(|part| is_lower(part) || part.contains('-'));

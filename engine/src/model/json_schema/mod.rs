@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_validated_completely() {
+    fn long_values_are_validated_to_their_end() {
         let schema = json!({"type": "array", "uniqueItems": true, "items": {"type": "integer", "minimum": 0}});
         let schema = Schema::compile(&schema).expect("a schema");
         let numbers: Vec<usize> = (0..100_000).collect();
         assert_eq!(schema.violations(&json!(numbers)), []);
-        let twice: Vec<usize> = numbers.iter().map(|number| number / 2).collect();
-        assert_eq!(schema.violations(&json!(twice)), [refused("", "the value does not match the schema".into())]);
+        let repeated: Vec<usize> = numbers.iter().copied().chain(numbers.last().copied()).collect();
+        assert_eq!(schema.violations(&json!(repeated)), [refused("", "the value does not match the schema".into())]);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub enum AccessFault {
     /// The key or one of its ancestors was revoked, the user has left the workspace, the maker of an invitation is no
     /// longer an owner, or the sign-in code no longer exists.
     Gone,
-    /// The chain of keys from which the key was derived has the maximum length.
+    /// The new key, or a key that would be derived from it, would have more than the maximum number of ancestors.
     TooDeep,
     /// The user has the maximum number of keys.
     TooManyKeys,

@@ -175,7 +175,7 @@ fn event(fields: &Object) -> Result<Event, String> {
     let time = |name: &str, default: i64| match fields.get(name) {
         None => Ok(default),
         Some(Value::String(text)) => parse_date(text).ok_or_else(|| format!("event.{name} is not an RFC 3339 time")),
-        Some(_) => Err(format!("event.{name} is not a time in quotes")),
+        Some(_) => Err(format!("event.{name} is not a string with an RFC 3339 time")),
     };
     let named = fields.get("aggregate_type").and_then(Value::as_str).unwrap_or("article");
     let event_type = text("event_type", &format!("{named}.created"))?;

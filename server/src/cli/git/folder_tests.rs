@@ -54,7 +54,7 @@ async fn a_second_folder_with_the_same_name_gets_a_project_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_moved_folder_continues_the_import_into_the_named_project() {
+async fn importing_a_moved_folder_into_its_named_project_keeps_its_articles() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     served.import(&docs(parent.path(), "work")).await;
     let id = served.articles().await[0]["_id"].clone();
