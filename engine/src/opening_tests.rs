@@ -111,7 +111,7 @@ async fn a_failed_opening_of_a_workspace_stops_its_background_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_opening_continues_after_its_request_is_canceled() {
+async fn a_canceled_request_to_open_a_workspace_leaves_no_second_runtime() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");

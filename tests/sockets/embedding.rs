@@ -46,7 +46,7 @@ async fn service(requests: &Requests) -> Embedding {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_are_sent_to_an_embedding_service_in_batches() {
+async fn texts_are_sent_to_an_embedding_service_in_batches_and_errors_are_reported() {
     let requests = Requests::default();
     let settings = service(&requests).await;
     let embed = embedding::open(&settings).expect("settings").expect("a model");

@@ -117,7 +117,7 @@ async fn a_key_rotated_twice_concurrently_expires_at_the_earlier_of_both_times()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_fails_if_a_key_is_derived_concurrently() {
+async fn a_revocation_and_a_concurrent_key_derivation_do_not_both_succeed() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..8 {

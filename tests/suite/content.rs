@@ -107,7 +107,7 @@ fn an_article_with_10_001_links_has_edges_to_the_first_1_000() {
 }
 
 #[test]
-fn an_article_with_20_001_headings_has_statistics() {
+fn the_statistics_of_an_article_with_20_001_headings_count_1_000_headings() {
     let text = lines(20_001, |number| format!("# Heading {number}\n\n"));
     let derived = enrich(&shipped("reading_stats"), &body(text)).derived;
     assert_eq!((derived.get("headings"), derived.get("words")), (Some(&Value::Int(1_000)), Some(&Value::Int(40_002))));

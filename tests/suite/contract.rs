@@ -33,7 +33,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn every_operation_is_described_completely() {
+fn every_operation_has_a_unique_id_descriptions_and_error_responses() {
     let document = document();
     let mut failures = Vec::new();
     let mut ids = BTreeSet::new();
@@ -116,7 +116,7 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_post_that_creates_a_resource_accepts_an_idempotency_key() {
+fn every_post_that_could_create_a_resource_twice_accepts_an_idempotency_key() {
     let document = document();
     let mut failures = Vec::new();
     for (path, item) in object(&document["paths"]) {

@@ -61,7 +61,7 @@ fn operation_of(base: &str, path: &str, method: &str, operation: &Value) -> Opti
 }
 
 #[test]
-fn every_operation_and_status_occurs_in_a_scenario() {
+fn every_operation_and_status_occurs_in_a_scenario_except_for_listed_ones() {
     let operations = operations();
     let (reached, mut failures) = reached(&operations);
     let mut missing = BTreeSet::new();

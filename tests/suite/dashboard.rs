@@ -133,7 +133,7 @@ async fn the_first_screen_stays_within_its_limits_of_requests_and_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_of_a_disabled_dashboard_get_404() {
+async fn the_root_path_of_a_disabled_dashboard_gets_404() {
     let mut config = Config::default();
     config.dashboard.enabled = false;
     let server = Server::start_with(&config).await.expect("a server");

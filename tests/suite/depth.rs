@@ -118,7 +118,7 @@ const TYPES: [&str; 2] = [
 type NestedField = (&'static str, fn(usize) -> Value, usize);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_up_to_the_depth_limit_load_after_a_restart() {
+async fn data_at_the_depth_limit_loads_after_a_restart_and_deeper_data_is_rejected() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(&store).await;
     let key = running.first_start(None).await.expect("a start").expect("an empty store").key;

@@ -290,7 +290,7 @@ async fn check(supplement: &Supplement, operation: &Operation) -> anyhow::Result
 }
 
 #[test]
-fn responses_have_documented_statuses_and_no_data_of_another_workspace() {
+fn responses_have_the_status_for_their_caller_and_no_data_of_another_workspace() {
     let supplement: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&supplement);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);

@@ -39,7 +39,7 @@ async fn call_tool(server: &Server, key: &str, tool: &str, arguments: Value) -> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_show_no_data_of_another_workspace() {
+async fn the_tool_get_aggregate_shows_no_data_of_another_workspace() {
     let server = started().await;
     let both = [("owner", "Ours"), ("other", "Theirs")];
     for (name, title) in both {
@@ -126,7 +126,7 @@ async fn challenges_name_the_metadata_that_lists_the_authorization_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_over_the_limit_is_rejected_before_it_is_parsed() {
+async fn a_message_over_the_size_limit_gets_413() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.constants.mcp_message_bytes = 1_000;

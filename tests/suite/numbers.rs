@@ -240,7 +240,7 @@ async fn message(server: &Server, message: String) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sum_of_integers_beyond_64_bits_is_refused() {
+async fn an_event_that_makes_an_integer_sum_exceed_64_bits_is_rejected() {
     let server = Server::start().await.expect("a server");
     let account = r#"{"type_name": "account", "fields": [{"name": "cents", "type": "integer", "fold": "sum"}]}"#;
     call(&server, Method::POST, "/aggregates/define", account).await;

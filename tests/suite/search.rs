@@ -23,7 +23,7 @@ async fn search_over_recorded_titles_ranks_the_intended_article_first_for_95_per
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_after_many_appends_finds_each_of_the_changed_aggregates() {
+async fn a_search_after_many_appends_finds_the_new_aggregates() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let search = |query: String| workspace.reader.search(SearchRequest { query, ..SearchRequest::default() });

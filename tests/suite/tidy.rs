@@ -53,7 +53,7 @@ fn only_the_store_module_uses_the_database_crate() {
 }
 
 #[test]
-fn file_names_describe_their_content() {
+fn no_path_of_a_source_file_contains_a_listed_generic_name() {
     let mut failures = Vec::new();
     for file in everything() {
         let inside = file.strip_prefix(root()).unwrap_or(&file);
@@ -69,7 +69,7 @@ fn file_names_describe_their_content() {
 }
 
 #[test]
-fn every_file_states_its_purpose() {
+fn every_source_file_begins_with_a_module_comment() {
     let silent = everything().into_iter().filter(|file| !read(file).starts_with("//! "));
     all_well(silent.map(|file| format!("{}: the first line is no //! line", file.display())).collect());
 }
@@ -87,7 +87,7 @@ fn no_file_exceeds_the_line_limit() {
 }
 
 #[test]
-fn no_code_is_left_unfinished() {
+fn no_code_uses_todo_or_unimplemented_and_no_test_is_ignored() {
     // Written in two parts, so that this file does not match itself.
     let undone = [concat!("todo", "!"), concat!("unimplemented", "!"), concat!("#[ig", "nore")];
     let mut failures = Vec::new();
@@ -101,7 +101,7 @@ fn no_code_is_left_unfinished() {
 }
 
 #[test]
-fn no_lint_is_allowed_without_a_reason() {
+fn no_lint_is_silenced_with_an_allow_attribute() {
     let mut failures = Vec::new();
     let silencer = concat!("[al", "low(");
     for file in everything() {

@@ -127,7 +127,7 @@ async fn a_modified_upload_link_is_rejected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_signed_for_another_purpose_are_rejected() {
+async fn tokens_signed_for_another_purpose_are_rejected() {
     let server = started().await;
     let owner = server.workspace("owner").await.expect("a workspace");
     let request = Request::builder().method(Method::POST).uri_str("/api/v1/agents/connect");

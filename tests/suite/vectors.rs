@@ -98,7 +98,7 @@ async fn until(workspace: &Handles, query: &str, is_done: impl Fn(&SearchOutput)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn search_by_meaning_survives_a_restart_and_a_failure_of_the_model() {
+async fn vector_search_survives_a_restart_and_a_failure_of_the_model() {
     let store = Store::connect("mem://").await.expect("a store");
     let model = Subjects::new("one", 4);
     let first = engine(&store, model.clone()).await;

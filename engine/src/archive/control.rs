@@ -174,7 +174,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn a_restore_uses_the_newest_dump_that_can_be_opened() {
+    async fn dumps_are_thinned_and_a_restore_uses_the_newest_dump_that_can_be_opened() {
         let control = Store::connect("mem://").await.expect("a store").control().await.expect("a database");
         let key = SealingKey::parse(&SealingKey::generate()).expect("a key");
         let archive = Archive::open("mem://", [], key).expect("memory");

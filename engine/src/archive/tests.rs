@@ -128,7 +128,7 @@ async fn a_lost_installation_is_restored_completely_or_up_to_a_given_position() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_verification_finds_every_missing_or_changed_segment() {
+async fn a_verification_finds_every_changed_segment_and_a_missing_segment() {
     let (folder, key) = (tempfile::tempdir().expect("a folder"), SealingKey::generate());
     let (_, id) = archived(&folder, &key).await;
     let archive = archive(&folder, &key);

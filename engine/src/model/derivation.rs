@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_complete_metadata_marks_a_derived_event() {
+    fn only_complete_and_valid_plugin_metadata_marks_a_derived_event() {
         let mark =
             |depth: &str| format!(r#"{{"source": "plugin", "plugin": "p", "caused_by": "e", "depth": {depth}}}"#);
         assert_eq!(read(&mark("3")), Some(3));

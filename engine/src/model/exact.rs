@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_valid_value_are_rejected() {
+    fn texts_that_are_not_objects_with_valid_values_are_rejected() {
         for text in [r#"{"a":{"$date":"x"}}"#, r#"{"a":{"$double":"1"}}"#, r#"{"a":{"$other":1}}"#, "[]", "1", "{"] {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }

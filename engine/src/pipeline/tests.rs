@@ -97,7 +97,7 @@ fn every_source_returns_the_same_rows() {
 }
 
 #[test]
-fn resident_states_are_read_only_for_current_folds_of_whole_streams() {
+fn only_current_folds_of_whole_streams_read_resident_states() {
     let source = |pipeline: &str| states(&prepared(pipeline)).source;
     assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), StateSource::Resident);
     assert_eq!(

@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn fields_after_many_long_names_are_recorded() {
         let observed = ObservedSchema::default();
-        let long = (0..MAX_EXAMINED_FIELDS).map(|n| (format!("{n:0>1$}", MAX_NAME + 1), Value::Null));
+        let long = (0..MAX_EXAMINED_FIELDS).map(|n| (format!("{n:0>width$}", width = MAX_NAME + 1), Value::Null));
         observed.record(&event("changed", long.chain([("title".to_owned(), Value::from("a"))]).collect()));
         assert!(observed.has_field("note", "title"));
         assert!(!observed.has_field("note", "other"));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_ranges_cover_every_id_and_end_at_a_length_limit() {
+    fn key_ranges_cover_every_id_and_contain_a_limited_number_of_aggregates() {
         assert_eq!(KeyRange::by_size([]), [KeyRange::default()]);
         let ids: Vec<String> = (0..2 * KeyRange::LENGTH + 1).map(|number| format!("{number:05}")).collect();
         let ranges = KeyRange::by_size(ids.iter().map(|id| (id.as_str(), 0)));

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_of_a_new_or_changed_article_includes_all_its_fields() {
+    fn the_size_of_an_article_change_is_close_to_the_size_of_its_payload() {
         let text = |bytes: usize| Some("x".repeat(bytes));
         let tags = Some(vec!["x".repeat(40); 25]);
         let change = ArticleChange { title: text(1_000), body: text(3_000_000), slug: text(100), tags };

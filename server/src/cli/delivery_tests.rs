@@ -61,7 +61,7 @@ async fn events_are_appended_once_in_order_and_their_project_is_created_once() {
 }
 
 #[tokio::test]
-async fn requests_to_a_busy_server_are_retried() {
+async fn requests_are_retried_after_a_response_with_status_429_500_or_503() {
     let (_, mut reply) = shared_store();
     let mut failures = [(503, "Retry-After: 0\r\n"), (429, ""), (500, "")].into_iter();
     let stub = Stub::start(move |request| match request.target.as_str() {
@@ -210,7 +210,7 @@ async fn an_export_keeps_event_fields_that_this_program_does_not_know() {
 }
 
 #[tokio::test]
-async fn a_newer_or_truncated_export_is_refused() {
+async fn an_import_of_a_newer_or_truncated_export_fails() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let newer = format!("{}\n{}", r#"{"foldwork_export":9,"program":"7.0.0"}"#, lines(1));

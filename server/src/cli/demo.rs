@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_texts_keep_every_character_in_a_shell() {
+    fn quoted_texts_keep_spaces_dollar_signs_and_quotes_in_a_shell() {
         assert_eq!(quoted("a b$c\"d"), "'a b$c\"d'");
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }

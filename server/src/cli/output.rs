@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn output_can_be_read_back_with_any_file_extension() {
+    fn plain_zstd_and_gzip_output_can_be_read_back() {
         let folder = folder();
         for name in ["events.ndjson", "events.ndjson.zst", "events.ndjson.GZ"] {
             let path = folder.join(name);

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_flushes_is_limited() {
+    fn the_flush_interval_is_limited_and_verification_can_be_turned_off() {
         let flush_ms = |flush| {
             let flush = TimeSpan(std::time::Duration::from_millis(flush));
             Backup { flush, ..Config::default().backup }.settings().flush_ms

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_environment_variable_is_named_in_the_error() {
+    fn the_error_about_an_invalid_environment_variable_states_what_is_wrong() {
         for (name, value, expected) in [
             (
                 "FOLDWORK_HTP__LISTEN",

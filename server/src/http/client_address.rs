@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_headers_have_no_effect() {
+    fn forged_addresses_do_not_become_the_client_address() {
         let forged = [("x-forwarded-for", "198.51.100.1"), ("forwarded", "for=198.51.100.1")];
         assert_eq!(client("203.0.113.7", &forged), "203.0.113.7");
         // The proxy writes `X-Forwarded-For` and forwards the client's own `Forwarded` unchanged.

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn event_names_of_the_server_are_reserved_in_any_spelling() {
+    fn event_names_of_the_server_are_reserved_regardless_of_case_and_outer_spaces() {
         for event in
             ["task.created", "TASK.Created", " task.asked", "tas\u{212a}.created", "ta\u{17f}k.created", "task."]
         {

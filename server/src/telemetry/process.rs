@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_process_metric_is_read() {
+    fn process_metrics_are_read_and_have_plausible_values() {
         let values = values().expect("/proc");
         let read = |index: usize| values[index].expect(PROCESS[index].0);
         for (index, (name, ..)) in PROCESS.iter().enumerate().skip(1) {

@@ -287,7 +287,7 @@ fn the_command_plugins_list_reads_the_given_configuration_file() {
 }
 
 #[test]
-fn every_path_in_the_source_of_the_commands_is_in_the_openapi_document() {
+fn every_literal_path_in_the_source_of_the_commands_is_in_the_openapi_document() {
     let folder = tempfile::tempdir().expect("a folder");
     let document = document(folder.path());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");

@@ -149,7 +149,7 @@ const VALUES: [&str; 6] = [
 ];
 
 #[test]
-fn the_exposition_has_every_metric_and_every_query_uses_an_exposed_metric() {
+fn a_single_server_exposes_its_metrics_and_every_query_uses_an_exposed_metric() {
     let program = watched();
     let kind = |kind| match kind {
         MetricKind::Counter => "counter",

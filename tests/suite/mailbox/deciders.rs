@@ -347,7 +347,7 @@ fn differences(rows: &[&Row], columns: &[Column], cells: &[Vec<String>]) -> Vec<
 }
 
 #[test]
-fn the_table_has_a_column_for_every_action_of_people_and_agents() {
+fn the_table_has_a_column_for_every_action_that_a_caller_can_perform() {
     let columns: Vec<Column> = [decisions(), other_actions(), work()].into_iter().flatten().collect();
     let people = Action::VARIANTS.iter().copied().map(Act::Person);
     let is_scripted = |verb: &Verb| matches!(verb, Verb::Deliver | Verb::Decline | Verb::GiveUp);

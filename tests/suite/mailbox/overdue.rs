@@ -57,7 +57,7 @@ async fn a_task_gets_one_event_per_due_date_and_becomes_unread_when_the_date_pas
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ended_tasks_are_never_overdue() {
+async fn a_task_that_is_approved_before_its_due_date_does_not_become_overdue() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     let ended = act(&server, &id, "approve", json!({})).await;

@@ -94,7 +94,7 @@ async fn a_key_of_an_agent_cannot_decide_on_tasks_or_act_for_other_agents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_cannot_decide_on_their_own_deliveries() {
+async fn users_cannot_approve_their_own_deliveries() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let worker = key(&server, &owner, json!({})).await;
@@ -122,7 +122,7 @@ async fn key_of_bob(server: &Server) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_has_a_limited_number_of_deliverers_and_no_deliverer_may_approve_the_task() {
+async fn a_task_has_at_most_100_deliverers_and_a_deliverer_cannot_approve_the_task() {
     let server = server().await;
     let owner = server.key("owner").expect("the owner").to_owned();
     let first = key(&server, &owner, json!({})).await;
@@ -166,7 +166,7 @@ async fn a_key_of_an_agent_can_revoke_only_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_without_the_required_role_cannot_decide_on_a_review() {
+async fn an_editor_cannot_reject_a_task_whose_review_requires_an_owner() {
     let server = server().await;
     let body = json!({"title": "Sign it", "metadata": {"review": {"required_role": "owner"}}});
     let (status, task) = post(&server, "/mailbox", &body).await;

@@ -149,7 +149,7 @@ fn layers_form_no_cycle() {
 }
 
 #[test]
-fn files_form_no_large_cycle() {
+fn files_form_no_large_cycle_and_no_cycle_across_layers() {
     let mut failures = Vec::new();
     for krate in Sources::all() {
         let mut arrows = Arrows::new();

@@ -122,7 +122,7 @@ fn derived(attributes: &[Attribute]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_type_of_the_openapi_document_is_built_or_parsed() {
+fn every_openapi_type_is_built_or_parsed_except_for_listed_ones() {
     let (mut inside, mut failures) = (Found::default(), Vec::new());
     let (mut described, mut converted) = (Vec::new(), BTreeSet::new());
     for file in sources("server/src") {

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_are_listed_in_the_order_of_their_registration() {
+    fn candidates_keep_registration_order_and_can_be_limited_to_subscribed_agents() {
         let agent = |id: &str, traits: &[&str]| {
             let subscribed: Vec<Value> = traits.iter().copied().map(Value::from).collect();
             let state = Object::from_iter([(SUBSCRIBED_TRAITS, Value::from(subscribed))]);

@@ -265,7 +265,7 @@ mod tests {
     use crate::model::task::content::text_part;
 
     #[test]
-    fn the_name_of_an_artifact_from_a_plugin_has_1_to_200_characters() {
+    fn an_artifact_name_from_a_plugin_is_not_blank_and_has_at_most_200_characters() {
         let artifact = |name: &str| Artifact { name: name.to_owned(), parts: vec![text_part("x")], effect: None };
         assert_eq!(refused(&artifact(&"x".repeat(200))), None);
         for name in [" ", &"x".repeat(201)] {

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn escalation_steps_parse_in_every_spelling() {
+    fn times_and_assignees_of_escalation_steps_parse_in_several_spellings() {
         let written = r#"[
             {"after": 60, "priority": "high"},
             {"after": "90s", "to": "agent:a"},

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merge_keeps_the_numbers_of_both_objects() {
+    fn a_merge_keeps_the_numbers_of_both_objects_as_written() {
         let cases = [
             (r#"{"id":18446744073709551616,"a":1}"#, r#"{"a":2}"#, r#"{"id":18446744073709551616,"a":2}"#),
             (r#"{"a":1,"id":18446744073709551616}"#, r#"{"a":null}"#, r#"{"id":18446744073709551616}"#),

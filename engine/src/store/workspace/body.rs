@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn only_requested_fields_of_a_body_are_read() {
+    fn only_the_requested_fields_and_the_unset_list_of_a_payload_are_read() {
         let text = r#"{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{"a":1,"\u0062":"x\ny","$unset":["c"]},"actor":"system","occurred_at":1,"recorded_at":2}"#;
         let payload = |fields: Fields| json::text(&*read(text, fields).expect("a body").payload);
         assert_eq!(payload(None), r#"{"a":1,"b":"x\ny","$unset":["c"]}"#);

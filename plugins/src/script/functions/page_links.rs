@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_all_kinds_are_found_outside_code() {
+    fn links_to_pages_are_found_in_markdown_outside_code_and_comments() {
         let markdown = r#"[a](a.md "title") [b][] [[c|text]] ![[d#e]] [[1]](f.md) <https://example.org/x>
 [[2]](<m n.md> "title") [[o]][o] [[q]][]
 [[r]](word) [[s]](some words) [[t]](`.t`) ![u](u.md#part) [[x.y]]

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn wikilinks_that_cannot_name_a_page_have_no_references() {
+    fn only_wikilinks_that_can_name_a_page_have_references() {
         for (target, references) in [
             ("a", "a.md"),
             ("a.md", "a.md"),

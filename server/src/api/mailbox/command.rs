@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comma_separated_list_ignores_repeated_values_and_rejects_unknown_values() {
+    fn a_comma_separated_list_ignores_repeated_values_and_rejects_an_empty_value() {
         let statuses = |list: &str| named(list, Status::parse);
         assert_eq!(statuses("review,pending, review,pending"), Some(vec![Status::Pending, Status::Review]));
         assert_eq!(statuses("review,"), None);

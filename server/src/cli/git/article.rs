@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_read_from_every_usual_form_of_front_matter() {
+    fn the_usual_forms_of_tags_in_yaml_front_matter_are_read() {
         for (front, tags) in [
             ("tags: one, two ,", json!(["one", "two"])),
             ("tags: one two", json!(["one", "two"])),

@@ -103,7 +103,7 @@ fn an_import_follows_a_reset_and_a_fast_forward_of_the_branch() {
 }
 
 #[test]
-fn times_follow_the_order_of_commits() {
+fn event_times_follow_the_order_of_commits() {
     let scratch = Scratch::new();
     for minute in [10, 5, 20] {
         scratch.commit(minute, &[("a.md", format!("{minute}").as_bytes())]);

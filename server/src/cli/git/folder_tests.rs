@@ -100,7 +100,7 @@ async fn a_watched_folder_is_imported_as_soon_as_it_can_be_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_with_fewer_than_half_of_the_previously_imported_files_is_rejected() {
+async fn a_moved_folder_with_fewer_than_half_of_the_imported_files_is_rejected() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     let work = docs_with(parent.path(), "work", &["a.md", "b.md", "c.md"]);
     served.import(&SourcePlace::Folder(work.clone())).await;
@@ -120,7 +120,7 @@ async fn a_folder_with_fewer_than_half_of_the_previously_imported_files_is_rejec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_is_rejected_if_several_missing_folders_match_its_project_name() {
+async fn an_import_is_rejected_if_several_missing_folders_have_the_name_of_its_folder() {
     let (served, parent) = (LocalServer::start().await, tempfile::tempdir().expect("a folder"));
     for above in ["one", "two"] {
         let folder = docs_with(parent.path(), above, &["a.md"]);

@@ -233,7 +233,7 @@ async fn a_strict_import_that_leaves_out_a_file_exits_with_2() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_import_of_a_folder_follows_renamed_and_removed_files() {
+async fn a_repeated_import_of_a_folder_follows_renamed_and_removed_files() {
     let served = LocalServer::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let write = |path: &str, text: &str| fs::write(folder.path().join(path), text).expect("written");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn two_articles_never_share_a_slug() {
+    fn a_slug_belongs_to_one_article_until_the_slug_is_released() {
         let mut slugs = Slugs::default();
         assert_eq!(slugs.take("a/b.md", 0), "a-b");
         assert_eq!(slugs.take("a-b.md", 1), "a-b-2");

@@ -324,7 +324,7 @@ fn a_folder_outside_a_repository_is_rejected() {
 }
 
 #[test]
-fn renames_are_found_with_any_git_settings() {
+fn renames_are_found_even_if_git_settings_disable_or_limit_rename_detection() {
     let scratch = Scratch::new();
     let mut config = scratch.repository.config().expect("a configuration");
     config.set_i32("diff.renameLimit", 1).expect("set");

@@ -46,7 +46,7 @@ fn writes(events: &[Arc<Event>], chosen: Option<usize>) -> Vec<EventWrite> {
 }
 
 #[tokio::test]
-async fn a_batch_is_written_completely_or_not_at_all() {
+async fn batches_are_written_atomically_and_events_are_read_by_position_stream_or_id() {
     let alone = Store::connect("mem://").await.expect("memory");
     let log = alone.workspace("0-1").await.expect("a database");
     let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
