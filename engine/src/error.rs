@@ -14,7 +14,8 @@ use crate::store::retry::MayConflict;
 /// The error of an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The request carries no valid credential: the credential is missing, unknown, expired or revoked.
+    /// The request carries no valid credential, for example because the credential is missing, malformed, expired or
+    /// revoked.
     #[error("{0}")]
     Unauthenticated(&'static str),
 
@@ -22,7 +23,7 @@ pub enum Error {
     #[error("this operation needs the scope {}", names(.required, "or"))]
     InsufficientScope { required: Vec<Scope> },
 
-    /// The caller is authenticated but lacks these scopes, all of which are required.
+    /// The caller is authenticated but lacks at least one of these scopes, all of which are required.
     #[error("this operation needs the scope{} {}", if .lacking.len() == 1 { "" } else { "s" }, names(.lacking, "and"))]
     ScopesLacking { lacking: Vec<Scope> },
 
@@ -39,7 +40,8 @@ pub enum Error {
     #[error("{message}")]
     Invalid { code: ErrorCode, message: String, violations: Vec<Violation>, index: Option<usize> },
 
-    /// Receiving the body of a request failed. The source may be an error from outside the engine.
+    /// Reading a body failed: the body of a request, or an object of the archive. The source may be an error from
+    /// outside the engine.
     #[error("failed to read the body: {0}")]
     Body(#[source] std::io::Error),
 
@@ -47,7 +49,8 @@ pub enum Error {
     #[error(transparent)]
     Pipeline(#[from] crate::pipeline::error::Error),
 
-    /// The resource does not exist or belongs to another workspace. Both cases get the same response.
+    /// The resource does not exist, belongs to another workspace, or is not visible to the caller. All cases get the
+    /// same response.
     #[error("{what} not found")]
     NotFound { what: String },
 
@@ -56,11 +59,13 @@ pub enum Error {
     #[error("{message}")]
     Conflict { code: ErrorCode, message: String, details: Box<Object>, index: Option<usize> },
 
-    /// The limit of concurrent queries is reached. The same request may succeed later.
+    /// A limit on concurrent queries is reached: the number of running or waiting queries, or the memory that the
+    /// queries share. The same request may succeed later.
     #[error("{0}")]
     TooManyQueries(String),
 
-    /// The store does not respond, or other writers keep causing conflicts. The same request may succeed later.
+    /// The store or the archive failed or does not respond, other writers keep causing conflicts, or the workspace is
+    /// closing. The same request may succeed later.
     #[error("{}", unavailable(.0))]
     Unavailable(#[source] store::Error),
 

@@ -288,16 +288,16 @@ pub struct Failure {
 pub enum FailureKind {
     /// The script threw an error, or did something that the language forbids.
     Thrown,
-    /// The returned value does not have the type that the hook requires.
+    /// The returned value is not valid for the hook, or the log rejected the events that the call requested.
     Result,
     Operations,
     Deadline,
     Memory,
-    /// A text, an array or a map became too large.
+    /// A text, an array or a map became too large, or the call used too many variables.
     Size,
     /// Calls, expressions or the returned value were nested too deeply.
     Depth,
-    /// A host function failed. This is a bug in this program.
+    /// A host function or a native plugin panicked, or the call ended without a result. This is a bug in this program.
     Panic,
 }
 

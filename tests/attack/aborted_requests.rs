@@ -1,5 +1,5 @@
-//! Aborts requests of all kinds at any moment. Afterwards the log has no gaps, the states are correct, every key is
-//! either listed or invalid, and the consumer reaches the end of the log.
+//! Aborts many kinds of requests that change data, at any moment. Afterwards the log has no gaps, the states are
+//! correct, every key is either listed or invalid, and the consumer reaches the end of the log.
 
 use std::collections::HashMap;
 use std::time::Duration;

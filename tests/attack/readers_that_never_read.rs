@@ -1,4 +1,4 @@
-//! Opens streams of the log and never reads them. Writers do not become slower, and the server needs little memory.
+//! Opens streams of the log and never reads them. The streams block no appends, and the server's memory stays bounded.
 
 use super::target::Target;
 use crate::client::Client;

@@ -49,8 +49,8 @@ fn task(number: usize) -> NewTask {
     }
 }
 
-/// Returns the command for the task with this number, or `None` if the task stays open. Most tasks become final, as in a
-/// real mailbox.
+/// Returns the command for the task with this number, or `None` if the task is not changed. Most tasks become final, as
+/// in a real mailbox.
 fn command(number: usize) -> Option<TaskCommand> {
     match number % 20 {
         0 => None,

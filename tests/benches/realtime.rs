@@ -18,7 +18,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_conf
 
 /// The maximum memory of an idle socket, in bytes.
 const IDLE_BYTES: u64 = 40_000;
-/// The maximum p99 of the time from the request that creates a task to the delivery of the task.
+/// The maximum p99 of the time from a request to the delivery of its event. The request creates a task or broadcasts a
+/// message.
 const P99: Duration = Duration::from_millis(250);
 /// The number of sockets opened concurrently.
 const CONNECT_CONCURRENCY: usize = 50;
@@ -94,7 +95,8 @@ struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket with rights to two channels, and joins the agent's own channel.
+    /// Opens a socket with rights to the agent's own channel and to `channel`, which may be the same channel. Joins the
+    /// agent's own channel.
     async fn open(server: &Server, agent: &str, channel: &str) -> anyhow::Result<Socket> {
         let mut agents = vec![agent, channel];
         agents.dedup();

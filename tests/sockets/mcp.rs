@@ -1,5 +1,5 @@
-//! Tests many models and programs that use one server concurrently over real sockets. Each client gets the responses to
-//! its own requests, limited by its own rights.
+//! Tests a server with many concurrent clients of MCP and of the HTTP API over real sockets. Each client gets the
+//! responses to its own requests, limited by its own rights.
 
 use std::sync::Arc;
 

@@ -83,7 +83,8 @@ impl FixedClock {
         self.gate.set(Stage::Open);
     }
 
-    /// Makes every later reading of the clock panic. This simulates a bug during a request.
+    /// Makes every reading of the clock panic until [`FixedClock::repair`] is called. The stopwatch still works. This
+    /// simulates a bug during a request.
     pub fn break_down(&self) {
         self.is_broken.store(true, Ordering::SeqCst);
     }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub const ISSUER: &str = "https://id.example.com";
 /// The claim `aud` of valid tokens.
 pub const AUDIENCE: &str = "foldwork";
-/// The issuer whose tokens every test server accepts if the tokens are signed with a shared secret.
+/// The issuer whose tokens test servers accept by default. The tokens are signed with [`SECRET`].
 pub const SECRET_ISSUER: &str = "https://project.example.com/auth/v1";
 /// The shared secret of [`SECRET_ISSUER`].
 pub const SECRET: &[u8] = b"a secret that only tests have, of 40 bytes";

@@ -26,14 +26,14 @@ const STEP_SEPARATOR: &str = "\n---\n";
 const EXPECT_MARKER: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
-/// The first line of a scenario file. With this line, the server of the scenario has an archive of backups.
+/// The first line of each scenario file whose server has an archive of backups.
 const BACKUP: &str = "# backup\n";
 /// The YAML field with the plugin files that a step writes. If a scenario contains this field, its server loads copies
 /// of the plugins, so that the original files do not change.
 const FILES: &str = "\nfiles:";
 /// The request id of every request whose step sets no `x-request-id` header.
 const REQUEST_ID: &str = "request-of-a-test";
-/// The maximum length of a body that is shown. For a longer body, only the length is shown.
+/// The maximum length of a body that is shown. For a longer body, only the length is shown, unless the step has `pick`.
 const MAX_BODY_BYTES: usize = 30_000;
 
 /// A step as written in its file.
@@ -42,7 +42,8 @@ const MAX_BODY_BYTES: usize = 30_000;
 struct Step {
     /// The name of the step: a sentence about the behavior that the step shows.
     name: String,
-    /// The caller: the name of a key, a token, or `none` for a request without a credential.
+    /// The caller: the name of a key or of a user, a token, or `none` for a request without a credential. Without this
+    /// field, the caller is `owner`.
     #[serde(default, rename = "as")]
     caller: Option<String>,
     request: String,
@@ -62,7 +63,8 @@ struct Step {
     /// response, or `header NAME`.
     #[serde(default)]
     save: BTreeMap<String, String>,
-    /// The parts of the body to show, as JSON pointers. Without this list the whole body is shown.
+    /// The parts of a successful response's body to show, as JSON pointers. Without this list, the whole body is shown,
+    /// or only its length if it is longer than [`MAX_BODY_BYTES`].
     #[serde(default)]
     pick: Option<Vec<String>>,
 }
@@ -79,7 +81,7 @@ pub struct Exchange {
     /// placeholders are replaced. Otherwise the body is as written.
     pub body: Option<Value>,
     pub status: String,
-    /// The whole JSON of the response, or `None` if only parts are shown.
+    /// The JSON body of the response. `None` if the step has `pick`, or if the file shows no body that can be parsed.
     pub answer: Option<Value>,
 }
 

@@ -83,7 +83,7 @@ pub struct Server {
     /// The engine's store. A test writes to the store directly only to simulate damage.
     pub store: Store,
     pub engine: Arc<Engine>,
-    /// The keys, each with the name that scenarios use for the key (`owner`, `reader`, …, `other`).
+    /// The keys, and the tokens of users, each with the name that scenarios use (`owner`, `reader`, …, `other`, `ada`).
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
     /// The archive of backups, if the configuration names one.
@@ -261,7 +261,7 @@ impl Server {
         Ok(Server { clock, store, engine, keys, shutdown, archive: None, application, peer: None })
     }
 
-    /// Returns the key with a name.
+    /// Returns the key or the user's token with a name.
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.as_str())
     }
@@ -349,9 +349,9 @@ fn backups(engine: &Arc<Engine>, archive: Option<&Archive>, config: &Config) -> 
     archive.map(|archive| Backups::new(engine.clone(), archive.clone(), config.backup.settings()))
 }
 
-/// The time limit for each wait for plugins, deadlines or followers of the log.
+/// The time limit for each wait for plugins, deadlines, followers of the log, or the closing of idle workspaces.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The interval between two checks of the followers' position.
+/// The interval between checks of a condition.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until plugins have been called for every event, including events that plugins appended.

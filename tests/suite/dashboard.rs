@@ -26,8 +26,8 @@ const MAX_OWN_BYTES: usize = 680_000;
 const MAX_SCREEN_BYTES: usize = 100_000;
 /// The maximum total size of third-party scripts, in bytes.
 const MAX_VENDORED_BYTES: usize = 600_000;
-/// The names of functions that turn strings into elements or code. The dashboard's own files must not contain these
-/// names.
+/// The names of properties and functions that turn strings into elements or code. The dashboard's own files must not
+/// contain these names.
 const REFUSED: [&str; 6] = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
 
 async fn ask(server: &Server, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {

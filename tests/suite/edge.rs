@@ -1,4 +1,5 @@
-//! Tests behavior that scenarios cannot cause: rate limits, the shutdown, and the time limit of pipelines.
+//! Tests behavior that scenarios cannot cause or do not show: rate limits, the header that names the workspace of the
+//! caller, the shutdown, and the time limit of pipelines.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;

@@ -22,7 +22,7 @@ use poem::{Body, Request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The aggregates of the exported workspace.
+/// The aggregates whose events are compared.
 const AGGREGATES: [&str; 5] = ["trip", "one", "two", "gone", "back"];
 
 /// The paths below `/api/v1` whose responses are compared.

@@ -277,7 +277,7 @@ async fn types_and_agents_are_the_same_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_graph_is_the_same_on_every_server() {
+async fn the_graph_and_the_counts_of_plugin_calls_are_the_same_on_every_server() {
     let ([one, two], key) = unpolled_engines().await;
     let (here, there) = (enter(&one, &key).await.expect("a workspace"), enter(&two, &key).await.expect("a workspace"));
     let around = async |reader: &Reader| {

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use foldwork_tests::expectation::{all_well, read, root};
 
-/// The crates of the workspace, and the crates that each of them may use.
+/// The folders of the crates, and the crates that the files in each folder may name. The folder `server` contains the
+/// crates `foldwork_server` and `foldwork_local_model`.
 const CRATES: [(&str, &[&str]); 3] = [
     ("engine", &[]),
     ("plugins", &["foldwork_engine"]),

@@ -52,7 +52,8 @@ pub enum DerivedKeys {
     /// The revocation fails if it would end derived keys.
     #[default]
     Refuse,
-    /// The derived keys end with the revoked key.
+    /// The derived keys end with the revoked key. If the key that requests the revocation is one of the derived keys,
+    /// the requesting key and the keys derived from it stay valid.
     End,
     /// The derived keys stay valid. After the revocation, the derived keys depend on the ancestors and the origin of
     /// the revoked key.

@@ -60,7 +60,7 @@ pub enum VerificationResult {
     Equal,
     /// The states in the archive differ from the digest that the server recorded.
     Different,
-    /// A segment or a file is missing, changed or cut off.
+    /// A segment, a file or another object of the archive is missing, changed or cut off.
     Damaged,
     /// Every segment is present and unchanged. The states and the files were not checked, because the states are too
     /// large for the memory of a verification, or because the archive has no digest from this version of the program.

@@ -49,8 +49,8 @@ pub enum StepOutcome {
     /// The step completed only a part of the work that is due without a new event, such as the comparison of edges
     /// after a redefinition of types. The next step continues this work.
     Unfinished,
-    /// The step ended early, because another task or server takes precedence. The events of the step must be processed
-    /// again.
+    /// The step ended early, because another server has taken over or the threads of the plugins have ended. The events
+    /// of the step must be processed again.
     Interrupted,
     /// Another server processes the log.
     Following,

@@ -98,7 +98,7 @@ error_codes! {
     /// Only the server may send events with this name.
     ReservedEvent "403": "Choose another name.";
     /// The caller may not use the channel.
-    UnauthorizedChannel "403": "Use a key with the scope that the message names.";
+    UnauthorizedChannel "403": "Use the channel `agent:ID` of an agent that the caller may access.";
     /// The signed link is invalid or has expired.
     InvalidLink "403": "Ask for a new link.";
     /// A browser's preflight request names a method or a header that the server does not allow for requests from pages
@@ -167,7 +167,7 @@ error_codes! {
     ApprovalTooLarge "409": "Approve fewer artifacts, or request smaller ones.";
     /// The task has the maximum number or size of artifacts.
     TaskFull "409": "Deliver fewer or smaller artifacts.";
-    /// Too many keys have delivered output for the task.
+    /// The maximum number of keys and sessions have delivered output of the task.
     TooManyDeliverers "409": "Deliver with a key that has already delivered output of the task.";
     /// The agent gets no work, because the agent is disabled or its plugin is not enabled.
     AgentDisabled "409": "Enable the agent, or choose another one.";

@@ -1,5 +1,5 @@
-//! Decisions about tasks: checks the actions that agents request, and the messages and cancellations of other callers,
-//! and returns the resulting events.
+//! Checks the actions of agents on tasks, and the messages and cancellations of other callers. Returns the resulting
+//! events.
 
 use super::artifacts::{may_replace_all, versions};
 use super::decision::{

@@ -48,7 +48,10 @@ fn stored(
         let mut next = match before {
             None => draft,
             Some(before) => edit::redrafted(before, &draft).map_err(|why| {
-                let message = format!("required: the effect of the previous version {}", why.explain());
+                let message = format!(
+                    "required, because the effect of the previous version cannot be adapted: the effect {}",
+                    why.explain()
+                );
                 Error::invalid_at(format!("{}/effect", draft.at), message)
             })?,
         };
@@ -91,7 +94,8 @@ pub(super) fn may_replace_all(task: &Task<'_>, stamp: &Stamp) -> bool {
 fn not_author(author: &str) -> Error {
     let author = excerpt(&author.into());
     let message = format!(
-        "only people and the author {author} may replace the artifact; send the new artifact under another name"
+        "another plugin or a key that is bound to other agents cannot replace an artifact of the author {author}; \
+         send the new artifact under another name"
     );
     Error::forbidden(ErrorCode::NotAuthor, message)
 }

@@ -356,7 +356,7 @@ impl TimerLoop {
 enum TimerOutcome {
     /// No deadline has passed.
     Nothing,
-    /// This server handled the deadlines that had passed. Meanwhile, other deadlines may have passed.
+    /// This server handled up to [`BATCH`] deadlines that had passed. More passed deadlines may be waiting.
     Some,
     /// Deadlines have passed, but another server is the leader and handles these deadlines.
     Elsewhere,

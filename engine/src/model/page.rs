@@ -47,7 +47,7 @@ const MAX_DEPTH_OF_OWN_FOLDER: usize = 2;
 pub enum PageKey {
     /// The whole address of a page in its site.
     Address(Arc<str>),
-    /// The last segment of the address.
+    /// The last segment of the address, or the name of an index file, such as `readme`.
     Name(Arc<str>),
 }
 

@@ -74,7 +74,9 @@ impl Vectors {
         let length = vectors.first().map_or(0, Vec::len);
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
         if vectors.len() != expected || length == 0 || !vectors.iter().all(fits) {
-            return Err(EmbedFailure("the model must return finite vectors of one length, one for each text".into()));
+            let message = "the model must return one vector for each text; all vectors must have the same length, \
+                           which is not 0, and only finite numbers";
+            return Err(EmbedFailure(message.into()));
         }
         Ok(vectors)
     }

@@ -50,7 +50,7 @@ pub(super) fn register(engine: &mut Engine) {
 /// error, because rhai would handle an error by formatting the value without a limit.
 fn display_text(context: &NativeCallContext, json: Result<ImmutableString, Refused>) -> ImmutableString {
     let short = json.ok().filter(|text| text.len() <= context.engine().max_string_size());
-    short.unwrap_or_else(|| "(too large, or not data)".into())
+    short.unwrap_or_else(|| "(too large, or not convertible to JSON)".into())
 }
 
 fn no_clock() -> Refused {

@@ -49,7 +49,7 @@ impl Table {
 }
 
 #[test]
-fn the_table_has_every_status_and_every_action() {
+fn the_transition_tables_have_every_status_and_every_act() {
     let mut done: Vec<String> = Vec::new();
     for heading in ["People", "Agents and creators", "Scripted agents and time"] {
         let table = Table::read(heading);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The dependencies of each node.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the largest sets of nodes in which each node depends on every other node, directly or indirectly. Single
-/// nodes are omitted.
+/// Returns the strongly connected components: the maximal sets of nodes in which each node depends on every other node,
+/// directly or indirectly. Single nodes are omitted.
 pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let mut finished = Vec::new();
     let mut seen = BTreeSet::new();

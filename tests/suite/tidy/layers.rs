@@ -27,7 +27,7 @@ const IMPURE: [&str; 7] = ["tokio", "Instant::now", "SystemTime", "rand", "std::
 
 /// A source file of a crate.
 struct Source {
-    /// The path below the crate's folder.
+    /// The path below the folder `src` of the crate.
     name: String,
     module: Vec<String>,
     imports: Imports,

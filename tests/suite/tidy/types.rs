@@ -1,4 +1,4 @@
-//! Tests the names of types. The name of a type must be a noun and not a participle, because a participle only names
+//! Tests the names of types. A name of one word must be a noun and not a participle, because a participle only names
 //! what happened to a thing, and not the thing. `GLOSSARY` lists words of the glossary. Each of these words must be the
 //! name of exactly one type.
 
@@ -13,7 +13,7 @@ use syn::visit::{self, Visit};
 use super::{imports, sources};
 
 const CHECKED: [&str; 3] = ["engine/src", "plugins/src", "server/src"];
-/// The endings of regular participles.
+/// The usual endings of participles.
 const SUFFIXES: [&str; 3] = ["ed", "en", "ing"];
 /// Irregular participles, and adjectives for a state.
 const IRREGULAR: [&str; 39] = [

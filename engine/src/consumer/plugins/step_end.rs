@@ -10,8 +10,8 @@ pub struct Interruption;
 pub enum StepEnd {
     /// The threads of the plugins have ended.
     Interrupted,
-    /// The store has rejected a write of the step, because another server has taken over or has processed the events
-    /// of the step. The result of the other server is kept.
+    /// The step failed with a conflict, because another server has taken over or has processed the events of the step.
+    /// The result of the other server is kept.
     Overtaken,
     Failed(Error),
 }

@@ -19,7 +19,11 @@ impl DefinitionReader<'_> {
         for (name, schema) in object.iter() {
             let at = format!("/events/{}", segment(name));
             if !name.strip_prefix(type_name).and_then(|rest| rest.strip_prefix('.')).is_some_and(is_valid_name) {
-                self.violations.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
+                let message = format!(
+                    "expected {type_name}.<verb>, where <verb> has at most 64 lower-case letters, digits, _ and -, and \
+                     begins with a letter"
+                );
+                self.violations.add(&at, message);
             }
             if let Some(schema) = typed(Some(schema), &at, "an object", Value::as_object, &mut self.violations) {
                 hint::add_unknown(schema, &["description", "fields"], &at, &mut self.violations);

@@ -18,7 +18,8 @@ const MAX_PLACES: usize = 20;
 /// The changes that a person requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Fields to merge into the data of the last artifact (RFC 7396).
+    /// Fields to merge into the data of the last artifact (RFC 7396). If the data is missing or not an object, the
+    /// fields are merged into the payload of the artifact's effect, if there is one.
     Modifications(Object),
     /// New content that replaces the parts of the last artifact.
     Content(Value),
@@ -73,7 +74,7 @@ impl From<Vec<Violation>> for EditRefusal {
 /// The reason why an effect cannot be adapted to a change of its artifact's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EffectConflict {
-    /// The payload of the effect does not contain the previous content.
+    /// The payload of the effect does not contain the previous content, or the edit changes more than the content.
     Absent,
     /// Several parts of the payload equal the previous content. Contains the JSON pointers of the first
     /// [`MAX_PLACES`] parts.

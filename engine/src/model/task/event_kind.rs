@@ -39,7 +39,7 @@ pub enum TaskEvent {
     Canceled,
     /// The due date has passed.
     Overdue,
-    /// An escalation step reassigned the overdue task or raised its priority.
+    /// An escalation step of the overdue task became due. The step may have reassigned the task or raised its priority.
     Escalated,
     Read,
     Unread,

@@ -10,7 +10,7 @@ closed_set!(Status);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Status {
-    /// The work has not been started.
+    /// The work has not been started, or must be started again.
     Pending,
     /// An agent holds the task.
     InProgress,

@@ -229,7 +229,7 @@ pub struct TimelineView {
     pub key_id: Option<Arc<str>>,
     /// The id of the agent for which the request acted.
     pub agent_id: Option<Arc<str>>,
-    /// The status after the event, if the event changes the status.
+    /// The status after the event, even if the event did not change the status. `None` if the event contains no status.
     pub status: Option<Status>,
     pub messages: Vec<Arc<str>>,
     pub artifacts: Vec<Arc<str>>,

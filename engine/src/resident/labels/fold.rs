@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_spaces_are_split_into_pairs_of_characters() {
+    fn texts_in_scripts_without_spaces_are_split_into_pairs_of_characters() {
         for (text, folded) in [
             ("東京都庁", "東京 京都 都庁"),
             ("中文搜索引擎 2024年", "中文 文搜 搜索 索引 引擎 2024 年"),

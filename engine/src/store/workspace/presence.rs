@@ -89,7 +89,7 @@ fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
     let agent: Arc<str> = convert::text_field(record, "agent")?.into();
     let last_seen_at = convert::int_field(record, "last_seen_at")?;
     let acknowledged = convert::unsigned_field(record, "acknowledged").map_err(|_| {
-        Error::corrupt(format!("the acknowledged position of the agent '{agent}' is not an unsigned integer"))
+        Error::corrupt(format!("the acknowledged position of agent '{agent}' is missing or not an unsigned integer"))
     })?;
     Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
 }

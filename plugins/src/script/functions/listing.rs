@@ -65,7 +65,7 @@ impl Listing {
         match self.more {
             false => Ok(self.items),
             true => Err(too_large(format!(
-                "a list of more than {} {what} (pass the number of {what} to list as well) is",
+                "a list of more than {} {what} (pass the maximum number of {what} as the last argument) is",
                 self.items.len()
             ))),
         }

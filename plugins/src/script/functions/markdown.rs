@@ -24,7 +24,7 @@ pub(super) fn register(engine: &mut Engine) {
         let most = context.engine().max_string_size();
         match text.len() > most {
             true => Err(too_large(format!(
-                "a text of more than {most} bytes (pass the number of bytes to read as well) is"
+                "a text of more than {most} bytes (pass the maximum number of bytes to read as the last argument) is"
             ))),
             false => Ok::<_, Refused>(ImmutableString::from(text)),
         }

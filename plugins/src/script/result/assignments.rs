@@ -30,6 +30,8 @@ fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
     let assignee = match (fields.text("agent_id")?, fields.text("user_id")?) {
         (Some(id), None) if !id.is_empty() => Assignee::Agent(id.into()),
         (None, Some(id)) if !id.is_empty() => Assignee::User(id.into()),
+        (Some(_), None) => return Err(format!("{} is empty", fields.path("agent_id"))),
+        (None, Some(_)) => return Err(format!("{} is empty", fields.path("user_id"))),
         _ => return Err(format!("{} needs exactly one of `agent_id` and `user_id`", fields.path)),
     };
     let title = fields.text("title")?.map(str::to_owned);

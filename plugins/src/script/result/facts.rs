@@ -93,6 +93,7 @@ fn field_target(path: String, value: &Value) -> Result<Target, String> {
     let value = match fields.get("value") {
         Some(Value::String(text)) if !text.is_empty() => text.clone(),
         Some(number @ (Value::Int(_) | Value::Double(_))) => json::text(number).into(),
+        Some(Value::String(_)) => return Err(format!("{} is empty", fields.path("value"))),
         Some(other) => return Err(format!("{} is {}, not a string or a number", fields.path("value"), kind(other))),
         None => return Err(format!("{} is missing", fields.path("value"))),
     };

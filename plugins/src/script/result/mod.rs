@@ -28,7 +28,7 @@ fn name(hook: Hook) -> &'static str {
         Hook::Enrich => "facts",
         Hook::Route => "assignments",
         Hook::Work | Hook::Mount => "product",
-        Hook::Tool => "answer",
+        Hook::Tool => "result",
     }
 }
 
@@ -150,7 +150,10 @@ fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Ev
     let event_type = fields.needed_text("event_type")?;
     let verb = event_type.split_once('.').filter(|(prefix, verb)| is_valid_name(prefix) && is_valid_name(verb));
     match (verb, aggregate_type) {
-        (None, _) => Err(format!("{} is '{event_type}', not <type>.<verb>", fields.path("event_type"))),
+        (None, _) => Err(format!(
+            "{} is '{event_type}', not <type>.<verb> with names that match [a-z][a-z0-9_-]{{0,63}}",
+            fields.path("event_type")
+        )),
         (Some((prefix, _)), Some(expected)) if prefix != expected => {
             Err(format!("{} is '{event_type}', but must begin with '{expected}.'", fields.path("event_type")))
         }

@@ -119,7 +119,8 @@ mod tests {
             refused(
                 r#"{"artifacts": [{"name": "a", "parts": [{"text": "x"}], "effect": {"event_type": "enriched"}}]}"#
             ),
-            "product.artifacts[0].effect.event_type is 'enriched', not <type>.<verb>"
+            "product.artifacts[0].effect.event_type is 'enriched', not <type>.<verb> with names that match \
+             [a-z][a-z0-9_-]{0,63}"
         );
     }
 }

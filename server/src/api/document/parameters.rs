@@ -29,7 +29,7 @@ const KNOWN: [(&str, &str, &str); 23] = [
         "If several servers share the store, `eventual` reads this server's state in memory, which may be outdated.",
     ),
     ("query", "cursor", "The `next_cursor` of the previous page; the default is the first page."),
-    ("query", "expected_version", "The version to change. Any other current version is a conflict."),
+    ("query", "expected_version", "The expected version. If the current version differs, the response is 409."),
     ("query", "project_id", "Only items of this project, given by id or slug."),
     (
         "header",
@@ -41,7 +41,7 @@ const KNOWN: [(&str, &str, &str); 23] = [
     ("header", "If-None-Match", "The `ETag` that the client has. If this tag is still current, the response is 304."),
 ];
 const IF_MATCH: &str =
-    "The version to change, in quotes, or `*` for any existing version. Any other current version is a conflict.";
+    "The expected version, in quotes, or `*` for any existing version. The response is 409 if the version differs.";
 const LAST_EVENT_ID: &str =
     "For a stream, the position of the last event that the client received. The stream continues after this event.";
 

@@ -41,9 +41,10 @@ enum ClaimedNext {
 impl Api {
     /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
     ///
-    /// Only one agent can hold a task. A lease that is not renewed expires, and the task then returns to its previous
-    /// status. A key that is bound to agents can claim only the tasks of its agents, and unassigned tasks without
-    /// output from other authors (403 `others_output`).
+    /// Only one agent can hold a task. A lease that is not renewed expires, which counts as a failed attempt, except
+    /// while the server or its store is unavailable. The task then returns to its previous status, or gets the status
+    /// `failed` after the fifth attempt. A key that is bound to agents can claim only the tasks of its agents, and
+    /// unassigned tasks without output from other authors (403 `others_output`).
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub use self::entry::Warning;
 use self::entry::{Block, FrontMatterEntry, FrontMatterFormat, repeated};
 
-/// The maximum number of warnings for one file.
+/// The maximum number of warnings from reading the front matter of one file.
 const MAX_WARNINGS: usize = 8;
 
 /// The front matter of a file.

@@ -58,7 +58,7 @@ shown! {
     key_id: Option<Text> = view.key_id.map(Text),
     /// The id of the agent for which the request acted.
     agent_id: Option<Text> = view.agent_id.map(Text),
-    /// The status after the event, if the event changes the status.
+    /// The status after the event, even if the event did not change the status. Null if the event contains no status.
     status: Option<String> = view.status.map(|status| status.name().to_owned()),
     /// The ids of the messages that the event added.
     messages: Vec<Text> = view.messages.into_iter().map(Text).collect(),

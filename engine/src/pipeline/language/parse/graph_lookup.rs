@@ -40,7 +40,7 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<Graph
             Some(stages.as_slice())
         }
         Some(_) => {
-            let text = "expected either 'from' or a 'pipeline' that begins with $documents in $graphLookup";
+            let text = "$graphLookup expects either 'from' or a 'pipeline' that begins with $documents";
             return Err(Error::new(9, text).within("pipeline"));
         }
     };

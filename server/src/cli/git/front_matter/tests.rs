@@ -1,4 +1,4 @@
-//! Tests the front matter of site generators and of people, and malicious front matter.
+//! Tests front matter as site generators and people write it, and malicious front matter.
 
 use serde_json::json;
 
