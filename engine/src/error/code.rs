@@ -29,7 +29,7 @@ error_codes! {
     /// The pipeline exceeded its time limit.
     QueryTimeout "400": "Select fewer rows in an earlier stage, or raise `[pipeline] timeout`.";
     /// The plugin has no hook that the request can replay.
-    NoSuchHook "400": "Name one of the hooks that the message lists.";
+    NoSuchHook "400": "Use one of the hooks `enrich`, `route` and `work` that the message lists.";
     /// The plugin is compiled into the server and has no files.
     PluginWithoutFiles "400": "Choose a plugin that consists of scripts.";
     /// The source of the plugin cannot be used.
@@ -53,26 +53,26 @@ error_codes! {
     /// The role of the caller in the workspace is too low.
     InsufficientRole "403": "Ask an owner of the workspace for a higher role.";
     /// The caller may listen to the agent, but may not act for the agent.
-    InsufficientRight "403": "Use a key with the scope and the role that the message names.";
+    InsufficientRight "403": "Use a key with the named scope, of a user with the named role and plan.";
     /// Only an owner of the workspace may use the operation.
     OwnerRequired "403": "Ask an owner of the workspace to send the request.";
     /// The operation concerns the whole installation, and only owners of its first workspace may use it.
     OperatorRequired "403": "Ask the operator of the installation to send the request.";
     /// Only a person who has signed in through an identity provider may use the operation.
     SessionRequired "403": "Sign in.";
-    /// The user is not a member of the workspace.
+    /// The user is not a member of the workspace, or of any workspace.
     NotAMember "403": "Ask an owner of the workspace for an invitation.";
     /// The key is valid only in its own workspace.
-    OtherWorkspace "403": "Leave out the header that names a workspace, or use another key.";
+    OtherWorkspace "403": "Leave out the header `Foldwork-Workspace`, or use another key.";
     /// The key belongs to another user. Only that user may rotate the key.
     OtherUser "403": "Ask the user of the key to rotate the key, or revoke the key.";
-    /// Only an owner with every scope can create a key for all workspaces, and only with a token or with another key
-    /// for all workspaces.
+    /// Only an owner with every scope can create, rotate or revoke a key for all workspaces, and only with a token or
+    /// with another key for all workspaces.
     AllWorkspaces "403": "Sign in as an owner, or use a key for all workspaces.";
-    /// The new key would expire after the key that creates it.
-    OutlivesCaller "403": "Choose an earlier expiry time.";
-    /// The new key would have more than 16 ancestors.
-    DerivedTooOften "403": "Create the key with a key that has fewer ancestors.";
+    /// A key cannot create, rotate or revoke a key that expires later or never.
+    OutlivesCaller "403": "Choose an earlier expiry time, or use a key that does not expire before the other key.";
+    /// The new key, or a key that is derived from a rotated key, would have more than 16 ancestors.
+    DerivedTooOften "403": "Create or rotate the key with a key that has fewer ancestors.";
     /// The user has the maximum number of keys.
     TooManyKeys "403": "Revoke a key.";
     /// The workspace has the maximum number of invitations.
@@ -89,25 +89,25 @@ error_codes! {
     NotAuthor "403": "Deliver an artifact with another name.";
     /// Only the creator of the task or an owner of the workspace may cancel the task.
     NotCreator "403": "Ask the creator of the task, or an owner.";
-    /// The type is built in and cannot be defined.
+    /// The type is built in and cannot be redefined.
     BuiltinType "403": "Define a type with another name.";
-    /// Only the program appends events to aggregates of this type.
-    ManagedType "403": "Use the operations for this kind of resource.";
+    /// Only the program defines this type and appends events to aggregates of this type.
+    ManagedType "403": "Use the operations for this kind of resource, or define a type with another name.";
     /// Only an import may append an event with the actor and the time that another log recorded.
     RecordedElsewhere "403": "Leave out the actor and the time, or import the event.";
     /// Only the server may send events with this name.
     ReservedEvent "403": "Choose another name.";
-    /// The caller may not use the channel.
+    /// The channel is not the channel of an agent, or the caller may not access the agent.
     UnauthorizedChannel "403": "Use the channel `agent:ID` of an agent that the caller may access.";
     /// The signed link is invalid or has expired.
-    InvalidLink "403": "Ask for a new link.";
+    InvalidLink "403": "Request a new link.";
     /// A browser's preflight request names a method or a header that the server does not allow for requests from pages
     /// of other origins.
     CrossOriginRefused "403": "Use only the methods and headers of the OpenAPI document.";
     /// The client requested a version of the socket protocol that the server does not support.
     UnsupportedVersion "403": "Use a version that the message names.";
-    /// The request to the MCP endpoint names a host that is not allowed.
-    HostRefused "403": "Use the address of the server, or set `[mcp] allowed_hosts`.";
+    /// The request to the MCP endpoint names a host or an origin that is not allowed.
+    HostRefused "403": "Use the address of the server, or set `[mcp] allowed_hosts` or `[mcp] allowed_origins`.";
     /// The resource does not exist, or belongs to another workspace.
     NotFound "404": "Check the id and the path.";
     /// The path has no operation with this method.
@@ -130,9 +130,9 @@ error_codes! {
     EventIdConflict "409": "Choose a different id for each event.";
     /// The idempotency key was used for another request.
     IdempotencyMismatch "409": "Use a different idempotency key for each request.";
-    /// The id derived from the idempotency key belongs to another aggregate.
+    /// The id derived from the idempotency key belongs to a deleted task, or to an aggregate that is not a task.
     IdempotencyKeyTaken "409": "Use another idempotency key.";
-    /// Another resource of the project has the slug. `aggregate_id` is the id of that resource.
+    /// Another project or article has the slug. For an article, `aggregate_id` is the id of the article with the slug.
     SlugTaken "409": "Choose another slug.";
     /// Another agent has the name.
     NameTaken "409": "Choose another name.";
@@ -141,11 +141,11 @@ error_codes! {
     /// The number of resources differs from the expected number.
     CountMismatch "409": "Repeat the request with the `count` of the response as `expected`.";
     /// The status of the task does not allow the action.
-    TaskStateConflict "409": "Read the task again; `allowed_actions` lists the allowed actions.";
+    TaskStateConflict "409": "Read the task again; `allowed_actions` lists the actions that a person may take.";
     /// The caller does not hold the lease of the task, or the lease has expired.
-    NotLeaseHolder "409": "Claim the task again.";
-    /// The task is assigned to another agent or user.
-    NotAssignee "409": "Leave the task to its assignee.";
+    NotLeaseHolder "409": "Read the task again, and claim the task if no agent holds the task.";
+    /// The task is held by another agent, or is not assigned to the agent.
+    NotAssignee "409": "Leave the task to its assignee, or claim the task if the task has no assignee.";
     /// The review settings of the task do not allow the action.
     ActionNotAllowed "409": "Choose one of `allowed_actions`.";
     /// The output of the task has to be reviewed by a person.
@@ -161,19 +161,20 @@ error_codes! {
     EffectUnchanged "409": "Edit the effect as well.";
     /// The output of the task has changed since the edit began.
     ArtifactsChanged "409": "Read the task again, and repeat the edit.";
-    /// The question of the agent has changed since the answer began.
+    /// The question of the agent has changed since the request began.
     QuestionChanged "409": "Read the task again, and answer its question.";
-    /// The effects of an approval exceed the maximum size of a batch of events.
-    ApprovalTooLarge "409": "Approve fewer artifacts, or request smaller ones.";
-    /// The task has the maximum number or size of artifacts.
-    TaskFull "409": "Deliver fewer or smaller artifacts.";
+    /// The effects of an approval exceed `max_effects` or `max_bytes`.
+    ApprovalTooLarge "409": "Request smaller artifacts, or reject the task and create several smaller tasks.";
+    /// The content of the task would exceed a limit. `limit` names the limit, and `maximum` is its value.
+    TaskFull "409": "Send fewer or smaller messages or artifacts, or continue in another task.";
     /// The maximum number of keys and sessions have delivered output of the task.
     TooManyDeliverers "409": "Deliver with a key that has already delivered output of the task.";
     /// The agent gets no work, because the agent is disabled or its plugin is not enabled.
     AgentDisabled "409": "Enable the agent, or choose another one.";
-    /// A plugin does the work of the agent.
-    ScriptedAgent "409": "Choose an agent that no plugin runs.";
-    /// A user with the address is a member of the workspace.
+    /// A plugin does the work of the agent. Only `status` and `reassign_to` of such an agent can be changed, and the
+    /// agent cannot be deleted while the plugin is enabled.
+    ScriptedAgent "409": "Change only `status` or `reassign_to`, or disable the agent.";
+    /// A user with the email address is already a member of the workspace.
     AlreadyMember "409": "Change the role of the member.";
     /// The person has not accepted the invitation yet.
     NotJoined "409": "Wait until the person has accepted.";
@@ -188,7 +189,7 @@ error_codes! {
     /// Other keys are derived from the key. `derived_keys` lists the derived keys.
     DerivedKeys "409": "Repeat with `cascade=true` to revoke the derived keys, or `cascade=false` to keep them.";
     /// The file has changed since the upload link was created.
-    FileChanged "409": "Ask for a new link.";
+    FileChanged "409": "Request a new link.";
     /// The graph is already being rebuilt.
     RebuildRunning "409": "Wait until the rebuild has ended.";
     /// A plugin was reloaded during the rebuild of the graph, or another server has rebuilt the graph.
@@ -207,19 +208,19 @@ error_codes! {
     RangeNotSatisfiable "416": "Request a range within the file's size.";
     /// The path accepts only WebSocket connections.
     UpgradeRequired "426": "Connect with a WebSocket client.";
-    /// The key, or the address, has sent too many requests in a minute.
+    /// The key or the client's network address has sent too many requests or too many wrong tokens in a minute.
     RateLimited "429": "Wait for the number of seconds in `Retry-After`.";
-    /// Too many queries are running or waiting.
+    /// Too many queries are running or waiting, or the running queries use too much memory.
     TooManyQueries "429": "Wait for the number of seconds in `Retry-After`.";
-    /// The workspace has the maximum number of open event streams.
-    TooManyStreams "429": "Close a stream, or wait.";
+    /// The workspace has the maximum number of open event streams or sockets.
+    TooManyStreams "429": "Close an event stream or a socket, or wait.";
     /// The address has too many open connections.
     TooManyConnections "429": "Close connections, or use one for several requests.";
     /// The server failed. Its log has the reason under `request_id`.
     Internal "500": "Report the failure with `request_id`.";
     /// The server has reached its limit on connections, or on the memory for request bodies.
     Busy "503": "Wait for the number of seconds in `Retry-After`.";
-    /// The store does not respond, or other writers keep conflicting.
+    /// The store does not respond, other writers keep conflicting, or the workspace is closing.
     Unavailable "503": "Wait for the number of seconds in `Retry-After`, and repeat the request.";
     /// The signing keys of the identity provider cannot be fetched.
     IssuerUnavailable "503": "Wait for the number of seconds in `Retry-After`.";

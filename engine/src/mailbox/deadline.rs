@@ -162,12 +162,14 @@ pub fn decide(view: &View<'_>, id: &str, due: DueTime, now_ms: i64, known: &Dead
 }
 
 /// Returns the event of an escalation step. The step assigns the task in the same way as a person does, and never
-/// lowers the task's priority. If the step names an agent that is deleted or disabled, or a user who is not a member,
-/// the task goes to the owner of the workspace.
+/// lowers the task's priority. If the step names an agent that is deleted or gets no work, or a user who is not a
+/// member, the task goes to the owner of the workspace.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize, known: &DeadlineFacts) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let not_assigned = match &step.to {
-        Some(Assignee::Agent(id)) if find_enabled_agent(view, id).is_err() => Some("the agent is deleted or disabled"),
+        Some(Assignee::Agent(id)) if find_enabled_agent(view, id).is_err() => {
+            Some("the agent is deleted or gets no work")
+        }
         Some(Assignee::User(_)) if known.has_left => Some("the user is not a member"),
         _ => None,
     };

@@ -26,7 +26,8 @@ pub fn is_publication(after: &Aggregate) -> bool {
     &*after.aggregate_type == ARTICLE && published_version(after) == Some(after.version)
 }
 
-/// Returns the time at which an article was last published, in milliseconds since the epoch.
+/// Returns the time at which an article was last published, in milliseconds since the epoch, or `None` if the state has
+/// no such time. Unpublishing an article clears the time.
 pub fn published_at(article: &Aggregate) -> Option<i64> {
     article.state.get("published_at")?.as_date()
 }
@@ -45,7 +46,7 @@ pub struct ArticleView {
     pub published_version: Option<u64>,
     pub created_at: i64,
     pub updated_at: i64,
-    /// The time of the last publication, even if the article is no longer published.
+    /// The time of the last publication. `None` if the article was never published, or if an operation unpublished it.
     pub published_at: Option<i64>,
 }
 

@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 const NANOSECONDS_PER_MS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`. If the year of the date is
-/// outside the calendar, returns the number of milliseconds since 1970 instead.
+/// Formats a date in the format of the API: RFC 3339, in UTC, with milliseconds and `Z`. A year before 0000, which RFC
+/// 3339 does not have, is written with a sign and six digits, as in `-000001-12-31T00:00:00.000Z`. For a year before
+/// -9999 or after 9999, returns the number of milliseconds since 1970 instead.
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),

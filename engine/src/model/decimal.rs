@@ -124,7 +124,8 @@ fn compare_magnitudes(decimal: Decimal, double: f64) -> Ordering {
 }
 
 /// Converts a payload's value to a decimal. The value is a number, or a string that contains a decimal. If the value is
-/// a double that only approximates the number in the payload, `written` is the original text of the number.
+/// a double that only approximates the number in the payload, `written` is the original text of the number. Returns
+/// `None` for any other value, and for a number that a decimal cannot represent exactly.
 pub fn decimal_of(value: &Value, written: Option<&str>) -> Option<Decimal> {
     match (value, written) {
         (Value::String(text), _) => parse(text),

@@ -45,11 +45,13 @@ pub const FIELD_KEYS: [&str; 17] = [
     "items",
     "fields",
 ];
-/// The maximum number of fields of a type, including fields that are nested in fields.
+/// The maximum number of fields of a type, including fields that are nested in fields and the descriptions of array
+/// items. The same limit applies to the fields of each event, without their nested fields.
 const MAX_FIELDS: usize = 500;
 /// The maximum number of patterns in a type, including the patterns of its events.
 const MAX_PATTERNS: usize = 100;
-/// The maximum total size of a type's compiled patterns, in bytes.
+/// The limit on the total size of a type's compiled patterns, in bytes. The pattern that exceeds the limit is still
+/// accepted, and every further pattern is rejected.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
 /// The compilation of one definition's patterns, with the number and the total size of the patterns so far.
@@ -68,7 +70,7 @@ struct DefinitionReader<'p> {
     violations: Violations,
 }
 
-/// Parses a definition that a client sent. The error lists every violation.
+/// Parses a definition that a client sent. The error lists the violations, up to the limit of [`Violations`].
 ///
 /// This function compiles the patterns, which takes time. It must not run on threads that serve requests.
 pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
@@ -87,7 +89,8 @@ fn parse_with(body: &Value, patterns: &Patterns, is_new: bool) -> Result<Definit
     if violations.is_empty() { Ok(definition) } else { Err(violations) }
 }
 
-/// Reads a stored definition without compiling its patterns. Returns the usable parts, and every violation.
+/// Reads a stored definition without compiling its patterns. Returns the usable parts, and the violations, up to the
+/// limit of [`Violations`].
 pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
     read_with(body, None)
 }
@@ -291,7 +294,7 @@ fn field_value(field: &Field) -> Value {
     object.into()
 }
 
-/// Converts a limit to a value. A whole number below 9e15 becomes an integer.
+/// Converts a limit to a value. A whole number between -9e15 and 9e15 becomes an integer.
 fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }

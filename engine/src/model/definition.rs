@@ -13,8 +13,8 @@ const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
 /// The maximum size of a label in a response with many aggregates, in bytes. Clients choose the size of a label.
 const SHOWN_LABEL_BYTES: usize = 512;
 
-/// A field that search covers, in addition to the fields of type string, if the type marks no fields for search. The
-/// type need not declare this field.
+/// A field that search covers, in addition to the fields of type string, if the type neither declares this field nor
+/// marks fields for search.
 const BODY: &str = "body";
 /// The largest weight of a searched field.
 pub const MAX_SEARCH_WEIGHT: u32 = 10;
@@ -79,7 +79,8 @@ pub struct Field {
     /// This event is the first event of a stream, or a `<type>.created` after a deletion. A required field inside an
     /// object field must be in every value of the object field.
     pub required: bool,
-    /// The value of the field in a new state if the first event of the state lacks the field.
+    /// The value of the field in a new state if the first event of the state lacks the field. If the field is required,
+    /// null in this event is replaced by the default as well.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
     /// The smallest allowed number. For an array, the smallest allowed number of items. For a string, the smallest
@@ -179,7 +180,7 @@ impl Definition {
 
     /// Returns the names of the fields by which search finds the aggregates, each with the weight of its words. Search
     /// always covers the label fields, and the fields that are marked for search. If no field is marked, search also
-    /// covers all fields of type string, and `body`.
+    /// covers all fields of type string, and `body` if the type does not declare this field.
     pub fn searched(&self) -> impl Iterator<Item = (&str, u32)> {
         let is_marked = self.fields.iter().any(|field| field.search);
         let is_searched = move |field: &&Field| match is_marked {
@@ -215,6 +216,7 @@ impl Definition {
     }
 
     /// Returns a description of each change in `next` that would break data or clients that rely on this definition.
+    /// Does not compare the defaults of fields and the schemas of events.
     pub fn breaking_changes(&self, next: &Definition) -> Vec<String> {
         let mut breaks = Vec::new();
         for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {

@@ -20,8 +20,8 @@ const FEW: usize = 16;
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// Returns the violation for the first name that an object of the text has twice. Returns `None` if no name is
-/// repeated. The search ends where the text is not JSON or nests too deeply, because the parser of the text rejects
-/// such a text.
+/// repeated. The search ends where the text is not JSON or nests more than [`MAX_LEVELS`] levels deep, and does not
+/// compare later names. The parsers of values reject such a text, but a parser of raw JSON accepts any depth.
 pub fn repeated_name(text: &[u8]) -> Option<Violation> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     // `Names` counts the levels.

@@ -163,7 +163,7 @@ pub struct NewEvent {
     /// aggregate.
     pub derived: bool,
     /// Whether an article whose slug is not accepted gets another slug. If `false`, an event with such a slug is
-    /// rejected.
+    /// rejected, or keeps the slug if `recorded` is set.
     pub renames_slug: bool,
     /// The record of the event in another log. Set only for events that an operator imports or restores.
     pub recorded: Option<OriginalRecord>,

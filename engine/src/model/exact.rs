@@ -1,9 +1,10 @@
 //! Serializes values to texts that represent every value exactly, including dates, decimals, infinities and NaN, which
 //! JSON does not have.
 //!
-//! The text is JSON. A date is `{"$date": <milliseconds>}`, a decimal is `{"$decimal": "12.30"}`, and a number that is
-//! not finite is written as `{"$double": "Infinity"}`. An ordinary object whose only field has a name that starts with
-//! `$` could be mistaken for such a value. The name of the field is therefore written with an additional `$`.
+//! The text is JSON. A date is `{"$date": <milliseconds>}`, and a decimal is `{"$decimal": "12.30"}`. A number that is
+//! not finite is written with its name, such as `{"$double": "Infinity"}`. An ordinary object whose only field has a
+//! name that starts with `$` could be mistaken for such a value. The name of the field is therefore written with an
+//! additional `$`.
 
 use serde::{Serialize, Serializer};
 

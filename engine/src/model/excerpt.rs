@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::value::Value;
 
-/// The maximum number of characters of an excerpt.
+/// The maximum number of characters of an excerpt, without the `…` that marks a cut.
 pub const MAX_CHARS: usize = 100;
 
 /// Returns a value as compact JSON, cut after [`MAX_CHARS`] characters. The text after the cut is never created,

@@ -149,6 +149,7 @@ pub struct Artifact {
     pub name: String,
     /// The parts of the artifact. Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     pub parts: Vec<Value>,
-    /// An event for the aggregate that the task is about. The event is appended when the artifact is approved.
+    /// An event for the aggregate that the task is about. The event is appended when the artifact is approved, or with
+    /// the delivery if no review is needed.
     pub effect: Option<EventFact>,
 }

@@ -13,8 +13,8 @@ use super::value::Value;
 /// without the payload of the event.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// Returns the news that an event of a task causes for the task's agent. The same agent must be assigned before and
-/// after the event.
+/// Returns the news that an event of a task causes for the task's agent, or `None` if the agent gets no notification.
+/// If the event gave the task to another agent, [`deliveries`] ignores all news except `task.created`.
 fn news_of(event: &Event, after: &Task<'_>) -> Option<TaskEvent> {
     use TaskEvent::*;
     match TaskEvent::parse(&event.event_type)? {

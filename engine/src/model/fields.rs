@@ -57,7 +57,8 @@ impl Field {
         self.required && self.default.is_none()
     }
 
-    /// Returns whether the fold of the field collects values in a list. Such a field also accepts a single item.
+    /// Returns whether the fold of the field collects values in a list. With such a fold, a field of type array also
+    /// accepts a single item.
     pub fn collects(&self) -> bool {
         matches!(self.fold, Fold::Append | Fold::Union)
     }

@@ -14,8 +14,8 @@ pub struct Object {
     fields: ObjectFields,
 }
 
-/// The storage of an object's fields. An object that is being written owns the names of its fields. A stored object
-/// shares the names with all objects of the same shape.
+/// The storage of an object's fields. Most objects own the names of their fields. An object that was created with
+/// [`Object::of_shape`] shares the names with the other objects that were created with the same shape.
 #[derive(Clone)]
 enum ObjectFields {
     Own(OwnedFields),
@@ -76,7 +76,8 @@ impl Object {
     }
 
     /// Creates an object with the names of `shape` and one value for each name. The object takes less memory than one
-    /// that owns its names, but the first write that adds or removes a field copies the names.
+    /// that owns its names, but the first write that adds or removes a field, or iterates over the fields with
+    /// [`Object::iter_mut`], copies the names.
     pub fn of_shape(shape: Shape, values: Vec<Value>) -> Object {
         if shape.len() != values.len() {
             return shape.iter().cloned().zip(values).collect();

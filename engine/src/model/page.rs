@@ -2,8 +2,9 @@
 //!
 //! A reference that begins with `/` is the path from the root of the project. Every other reference is the end of a
 //! path. A reference that begins with `*/` names a page only if no other page matches. A reference with the suffix of a
-//! Markdown file names a file. A reference without the suffix names a page by the page's address in a site: `a` names
-//! `a.md`, `a/index.md`, `01-a.md`, or a page whose front matter contains the address `a`.
+//! Markdown file names a file, or a page whose front matter contains the reference without the suffix. A reference
+//! without the suffix names a page by the page's address in a site: `a` names `a.md`, `a/index.md`, `01-a.md`, or a
+//! page whose front matter contains the address `a`.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

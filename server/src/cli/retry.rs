@@ -52,10 +52,10 @@ pub async fn call(
         };
         let wait = retry_policy.wait(attempt, &error);
         note(&format!(
-            "{}: retrying in {:.1} s (attempt {attempt} of {})",
+            "{}: attempt {attempt} of {} failed, retrying in {:.1} s",
             reason(&error),
-            wait.as_secs_f64(),
-            retry_policy.tries
+            retry_policy.tries,
+            wait.as_secs_f64()
         ));
         tokio::time::sleep(wait).await;
         attempt += 1;

@@ -129,7 +129,8 @@ fn read(setting: Setting<'_>, text: &str) -> anyhow::Result<Value> {
         Setting::Typed(Value::Array(_)) if text.trim_start().starts_with('[') => written(text)?,
         Setting::Typed(Value::Array(items)) if items.first().is_some_and(Value::is_table) => {
             return Err(wrong(
-                "a list of tables, such as [{…}], or a variable for each field with a number in its name",
+                "a list of tables, such as [{…}], or one variable for each field of a table, such as \
+                 FOLDWORK_AUTH__ISSUERS__0__ISSUER",
             ));
         }
         Setting::Typed(Value::Array(_)) => {

@@ -59,7 +59,10 @@ impl FromStr for TimeSpan {
     fn from_str(text: &str) -> Result<TimeSpan, String> {
         match humantime::parse_duration(text.trim()) {
             Ok(duration) if duration.subsec_nanos() % 1_000_000 == 0 => Ok(TimeSpan(duration)),
-            _ => Err(format!("expected a duration such as \"30 s\", \"1 h 30 min\" or \"200 ms\", found {text:?}")),
+            _ => Err(format!(
+                "expected a duration such as \"30 s\", \"1 h 30 min\" or \"200 ms\", in whole milliseconds, \
+                 found {text:?}"
+            )),
         }
     }
 }

@@ -21,6 +21,11 @@ impl Allowance {
         Allowance { per_second, burst, tokens: burst, refilled_at: Instant::now() }
     }
 
+    /// Returns the number of operations per second that the bucket allows on average.
+    pub fn per_second(&self) -> f64 {
+        self.per_second
+    }
+
     /// Takes one token if the bucket has one. Returns whether a token was taken.
     pub fn take(&mut self) -> bool {
         self.take_at(Instant::now())

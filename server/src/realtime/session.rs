@@ -190,7 +190,10 @@ impl SocketSession {
             return Err(format!("ChannelRateLimitReached: a socket may join at most {} channels", self.max_channels));
         }
         if !self.joins.take() {
-            return Err("ClientJoinRateLimitReached: too many joins in a second".into());
+            let per_second = self.joins.per_second();
+            return Err(format!(
+                "ClientJoinRateLimitReached: a socket may join at most {per_second} channels per second on average"
+            ));
         }
         let join: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join must be an object")?;
         if !join.config.postgres_changes.is_empty() {

@@ -115,7 +115,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a schema with `levels` definitions, each of which refers to the next one `times` times.
+    /// Returns a schema with `levels` definitions, each of which refers to the next one `times` times, and a last
+    /// definition without references.
     fn levels(levels: usize, times: usize) -> Value {
         let mut definitions = serde_json::Map::new();
         for level in 0..levels {

@@ -190,7 +190,7 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
     let expected_version = sent.expected_version.value().and_then(|version| {
         let version = version.as_int().and_then(|version| u64::try_from(version).ok());
         if version.is_none() {
-            inner.add("/expected_version", "expected the version of the aggregate, from 0");
+            inner.add("/expected_version", "expected the version of the aggregate, a whole number of at least 0");
         }
         version
     });
@@ -229,7 +229,8 @@ fn read_parts(value: &Value, at: &str, violations: &mut Violations) -> Vec<Value
         if kinds != 1 || !is_text || !is_file || !is_typed {
             violations.add(
                 format!("{at}/{number}"),
-                "expected an object with one of text, data and file, and an optional media_type",
+                "expected an object with one of text (a string), data and file (a string or an object), \
+                 and an optional media_type (a string)",
             );
         } else if let Some(fields) = part.as_object() {
             names::add_unknown(fields, &PART_FIELDS, &format!("{at}/{number}"), violations);

@@ -94,7 +94,7 @@ pub fn kept_as_text(name: &str, fault: Warning) -> Warning {
 }
 
 pub fn repeated(name: &str, line: usize) -> Warning {
-    Warning { line, reason: format!("`{}` is left out: an earlier line has the same name", shown(name)) }
+    Warning { line, reason: format!("`{}` is left out: an earlier field has the same name", shown(name)) }
 }
 
 pub fn too_deep() -> String {

@@ -50,7 +50,14 @@ pub fn end_of_object(text: &str) -> Result<usize, Warning> {
 
 fn fault(error: &serde_json::Error, first_line: usize) -> Warning {
     let line = first_line + error.line().saturating_sub(1);
-    Warning::new(line, format!("the front matter stays in the body: it is not valid JSON: {error}"))
+    Warning::new(line, format!("the front matter stays in the body: it is not valid JSON: {}", without_place(error)))
+}
+
+/// Returns a parser's message without its line and column, which count from the beginning of the parsed part.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&place).unwrap_or(&text).to_owned()
 }
 
 /// Returns the number of line breaks before a part of a text.
@@ -72,7 +79,7 @@ fn convert(
         return Err(too_deep());
     }
     let text = raw.get();
-    let not_json = |error: serde_json::Error| error.to_string();
+    let not_json = |error: serde_json::Error| without_place(&error);
     budget.charge(1, 0)?;
     Ok(match text.as_bytes().first() {
         Some(b'{') => {

@@ -201,9 +201,10 @@ impl<'e> YamlReader<'_, 'e> {
             }
             Event::Alias(id) => match self.anchors.get(&id) {
                 Some(Value::String(name)) => Ok(name.clone()),
-                _ => {
-                    Err(Warning::new(line, "expected a string as the name of a field, found an alias of another value"))
-                }
+                _ => Err(Warning::new(
+                    line,
+                    "expected a string as the name of a field, found an alias of a value that is not a string",
+                )),
             },
             _ => Err(Warning::new(line, "expected a string as the name of a field, found a list or a mapping")),
         }
