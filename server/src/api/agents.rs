@@ -117,7 +117,7 @@ struct CreateAgent {
     name: String,
     description: Option<String>,
     /// The traits that the agent subscribes to. The agent gets a task for each new aggregate of a type with one of
-    /// these traits.
+    /// these traits. For the trait `publishable`, the agent gets the task when the aggregate is published.
     subscribed_traits: Option<Vec<String>>,
     /// The agent's capabilities. Maps each name to `true` if the agent has the capability, and to `false` otherwise.
     capabilities: Option<AnyObject>,

@@ -38,7 +38,8 @@ struct QueryBody {
     explain: Option<bool>,
     /// Whether to return only the normalized pipeline and its plan. A dry run reads no data.
     dry_run: Option<bool>,
-    /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, the response contains all rows.
+    /// The maximum number of rows per page, 1 to 10000. If `limit` is absent, a request with `cursor` uses the `limit`
+    /// of the previous page, and a request without `cursor` returns all rows.
     #[oai(validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
     /// The maximum number of rows per stage in the response's `stages`, 1 to 20. The server counts the rows of every
@@ -137,8 +138,9 @@ impl Api {
     ///
     /// The server appends `<type>.deleted`. Lists, searches and pipelines no longer include the aggregate. The
     /// aggregate's events, and its states at earlier versions and times, stay readable. `<type>.created` restores the
-    /// aggregate with an empty state. An event with `restore` restores the aggregate with its earlier state. Tasks,
-    /// agents, projects and files have separate operations for their deletion.
+    /// aggregate with an empty state. An event with `restore` restores the aggregate with its earlier state. This
+    /// operation cannot delete tasks, agents, projects and files. Agents and files have separate operations for their
+    /// deletion.
     #[oai(path = "/aggregates/:aggregate_id", method = "delete", operation_id = "delete_aggregate")]
     async fn delete_aggregate(
         &self,
@@ -179,7 +181,7 @@ impl Api {
     ///
     /// The state contains the fields that the aggregate's events set, and system fields whose names begin with `_`.
     /// Without `version`, `position` and `at`, the server returns the current state. The current state includes every
-    /// event appended before this request.
+    /// event appended before this request, unless `consistency` is `eventual`.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,

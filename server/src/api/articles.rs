@@ -114,7 +114,7 @@ impl Api {
     /// Creates an article, which is a draft until it is published.
     ///
     /// The slug must be unique in its project (409 `slug_taken`). If the slug is absent, the server derives it from the
-    /// title. Agents that subscribe to a trait of articles get tasks for the appended event.
+    /// title. Agents that subscribe to the trait `content-bearing` get tasks for the appended event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,

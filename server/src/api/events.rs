@@ -125,8 +125,8 @@ impl Api {
     ///
     /// This operation is meant for imports. A request contains at most 1,000 events, within the maximum size of a body.
     /// Events of one stream keep their order. An event whose `event_id` is already in the log is skipped and counted as
-    /// repeated. If the events are appended, but not archived in time (`Foldwork-Durability`), the response is 503
-    /// `not_archived`.
+    /// repeated. If the content of the two events differs, the request is rejected (409 `event_id_conflict`). If the
+    /// events are appended, but not archived in time (`Foldwork-Durability`), the response is 503 `not_archived`.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,

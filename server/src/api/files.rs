@@ -190,7 +190,8 @@ impl Api {
     /// Returns a link to the file's bytes that is valid for an hour and needs no token.
     ///
     /// Slashes in the path may be sent as `/` or as `%2F`. Anybody with the link can download this file until the link
-    /// expires.
+    /// expires. A key with only the scope `content:read` gets links only to files that are attached to published
+    /// articles. Such a link also stops working when the article is unpublished.
     #[oai(path = "/files/:path", method = "get", operation_id = "get_file")]
     async fn get_file(
         &self,

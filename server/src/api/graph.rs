@@ -22,7 +22,8 @@ use crate::wire::shown::shown;
 pub struct Api;
 
 shown! {
-    /// A part of the knowledge graph: nodes, and the edges between these nodes.
+    /// A part of the knowledge graph: nodes, the edges between these nodes and, with `closed`, closed edges of the
+    /// requested aggregate.
     struct GraphBody from graph: &GraphNeighborhood;
 
     /// The requested aggregate, followed by the other nodes in the order of their distance.
@@ -108,7 +109,8 @@ impl Api {
         /// The direction of the edges to follow; the default is both.
         direction: Query<Option<OneOf<EdgeDirection>>>,
         /// Whether the response includes closed edges that start at the aggregate; the default is false. The response
-        /// contains at most 1,000 closed edges. Cannot be combined with `at` or `position`.
+        /// contains at most 1,000 closed edges, and none with `direction=in`. Cannot be combined with `at` or
+        /// `position`.
         closed: Query<Option<bool>>,
         /// The time of the returned graph, RFC 3339. Cannot be combined with `position`.
         at: Query<Option<String>>,

@@ -63,8 +63,8 @@ impl Api {
     /// Accepts an invitation. The user becomes a member of the invitation's workspace.
     ///
     /// A user who is already a member keeps their role. The header `Foldwork-Workspace` with the workspace's id selects
-    /// the workspace of a request. Without this header, requests use the workspace of which the user has been a member
-    /// for the longest time.
+    /// the workspace of a request. Without this header, requests with a token of an identity provider use the workspace
+    /// of which the user has been a member for the longest time, and requests with a key use the key's workspace.
     #[oai(path = "/invitations/:invitation_id/accept", method = "post", operation_id = "accept_invitation")]
     async fn accept_invitation(
         &self,

@@ -50,8 +50,8 @@ struct CreateKey {
     /// Whether the key is valid for every workspace of its user instead of this workspace only. Only an owner with
     /// every scope can create such a key. The request needs a token, or a key that itself has `all_workspaces`.
     all_workspaces: Option<bool>,
-    /// The agents for which the key acts, at most 100. Such a key can read, work on the tasks of these agents, and
-    /// report their presence. Any other change and any decision about a task is rejected (`agent_key`).
+    /// The agents for which the key acts, 1 to 100. Such a key can read, work on the tasks of these agents, report
+    /// their presence, and revoke itself. Any other change and any decision about a task is rejected (`agent_key`).
     agent_ids: Option<Vec<String>>,
 }
 
@@ -171,7 +171,7 @@ no_content!(KeyRevocationResponse: "The key was revoked.");
 #[OpenApi(tag = "Section::Keys")]
 impl Api {
     /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
-    /// own keys.
+    /// own keys. A caller with a key that is bound to agents sees only this key.
     ///
     /// All keys are on one page, unless the page reaches `limit` or its maximum size in bytes. The field `display`,
     /// such as `sk_ab12…9f`, identifies a key without its secret.
@@ -216,8 +216,8 @@ impl Api {
     /// Creates a short-lived code that can be exchanged once for a key.
     ///
     /// A code gives another device its own key, so that no key has to be copied to that device. The limits for the new
-    /// key are the same as for `POST /keys`. When the caller's key is revoked or expires, the new key stops working as
-    /// well.
+    /// key are the same as for `POST /keys`. If the caller uses a key, the new key depends on that key: see
+    /// `DELETE /keys/{key_id}`.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(
         &self,
@@ -306,8 +306,9 @@ impl Api {
     /// as well. If such keys exist and `cascade` is absent, the request is rejected with a conflict (`derived_keys`),
     /// and the response lists at most 100 of these keys. A key can revoke itself and any key that it could have
     /// created, but no key with further scopes (`insufficient_scope`) or a later expiry time (`outlives_caller`). A key
-    /// that revokes a key from which it was derived stays valid and takes the place of the revoked key. Callers who are
-    /// not owners can revoke only their own keys. A key that is bound to agents can revoke only itself (`agent_key`).
+    /// that revokes a key from which it was derived stays valid and, unless `cascade` is false, takes the place of the
+    /// revoked key. Callers who are not owners can revoke only their own keys. A key that is bound to agents can revoke
+    /// only itself (`agent_key`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(
         &self,

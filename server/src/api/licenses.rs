@@ -76,7 +76,8 @@ shown! {
     detail: String = detail.into(),
     /// The activation of the device, or null if the device has no activation.
     activation: Option<ActivationBody> = activation.as_ref().map(ActivationBody::from),
-    /// The active devices if the plan's limit is reached, otherwise an empty list.
+    /// The user's active devices if the device was rejected because the plan's limit is reached, otherwise an empty
+    /// list.
     activations: Vec<ActivationBody> = devices.iter().map(ActivationBody::from).collect(),
     usage: LicenseUsage = LicenseUsage::from((active.len(), usage)),
     limits: LimitsBody = plan.limits.into(),
@@ -91,7 +92,7 @@ shown! {
 }
 
 shown! {
-    /// The workspace's usage of its plan.
+    /// The number of the user's active devices, and the workspace's usage of storage, projects and agents.
     struct LicenseUsage from (devices, usage): (usize, PlanUsage);
 
     activations: u64 = devices as u64,

@@ -31,7 +31,7 @@ shown! {
 
     id: String = user.id.to_string(),
     name: Option<String> = user.name.as_deref().map(str::to_owned),
-    /// The e-mail address, or null if the caller lacks the scope `email:read`.
+    /// The e-mail address, or null if the user has no address or the caller lacks the scope `email:read`.
     email: Option<String> = user.email.as_deref().map(str::to_owned),
     workspace_id: String = caller.workspace_id().to_owned(),
     role: OneOf<Roles> = caller.role().name().into(),
@@ -57,7 +57,7 @@ shown! {
     /// The user's id or, for an invited person, the invitation's id.
     id: String = id.to_string(),
     name: Option<String> = name.map(str::to_owned),
-    /// The e-mail address, or null if the caller lacks the scope `email:read`.
+    /// The e-mail address, or null if the user has no address or the caller lacks the scope `email:read`.
     email: Option<String> = email.filter(|_| shows_email).map(str::to_owned),
     role: OneOf<Roles> = role.name().into(),
     status: OneOf<Memberships> = status.into(),
@@ -131,7 +131,7 @@ impl Api {
     ///
     /// A user whose identity provider has verified this address can accept the invitation with
     /// `POST /invitations/{id}/accept`. Only owners can invite (`owner_required`). Inviting the same address again
-    /// replaces the role of the open invitation. When the key that created an invitation is revoked or expires, the
+    /// replaces the open invitation. When the key that created an invitation is revoked or expires, the
     /// invitation expires as well. The invitation also ends when the owner who created it is removed or gets a lower
     /// role. Addresses are compared exactly, except for the case of ASCII letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
@@ -154,9 +154,10 @@ impl Api {
 
     /// Changes the role of a member or of an invited person, or makes a member the owner of the workspace.
     ///
-    /// The scopes of the member's keys change immediately. The owner of the workspace (`owner_id`) can neither get a
-    /// lower role nor be removed (409 `workspace_owner`). To make another member the owner of the workspace first, send
-    /// the role `owner` and the field `workspace_owner` with the value true for that member.
+    /// The new role limits the member's keys and tokens immediately; the scopes of the keys do not change. The owner of
+    /// the workspace (`owner_id`) can neither get a lower role nor be removed (409 `workspace_owner`). To make another
+    /// member the owner of the workspace first, send the role `owner` and the field `workspace_owner` with the value
+    /// true for that member.
     ///
     /// If an owner gets a lower role, the invitations and sign-in codes that this owner created end. An owner who
     /// changes the role of an invited person becomes the creator of the invitation.

@@ -19,7 +19,7 @@ no_content!(StepDeletionResponse: "The step was deleted.");
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
-    /// Lists parked steps in the order of their events.
+    /// Lists parked steps in the order of their events. Without `plugin`, lists only the steps of enabled plugins.
     ///
     /// A step is the call of one hook of a plugin for one event. Each entry contains the last failure and the number of
     /// attempts, and, if the server retries the step, the time of the next retry.
@@ -56,8 +56,8 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
-    /// Replays parked steps, oldest first: all steps, the steps of one plugin or of a group, or the steps with the
-    /// given ids.
+    /// Replays parked steps, oldest first: all steps of enabled plugins, the steps of one plugin or of a group, or the
+    /// steps with the given ids.
     ///
     /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
     /// with `after` continues with these steps. If the request selects a different number of steps than `expected`, the
@@ -74,7 +74,8 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(replayed)))
     }
 
-    /// Lists parked steps in groups, the largest group first.
+    /// Lists parked steps in groups, the largest group first. Without `plugin`, lists only the steps of enabled
+    /// plugins.
     ///
     /// The steps of a group failed in the same hook of the same plugin, with the same kind of failure at the same line.
     /// `POST /parked/replay` and `POST /parked/delete` accept a group together with `expected`, the number of its
@@ -90,8 +91,8 @@ impl Api {
         Ok(JsonResponse::new(&GroupsBody::from(groups)))
     }
 
-    /// Deletes parked steps without running the steps again: all steps, the steps of one plugin or of a group, or the
-    /// steps with the given ids.
+    /// Deletes parked steps without running the steps again: all steps of enabled plugins, the steps of one plugin or
+    /// of a group, or the steps with the given ids.
     ///
     /// The plugin's facts from the events of these steps stay missing until the plugin is replayed over the log. A
     /// request without `ids` requires `expected`, the number of the steps. If the request selects a different number of

@@ -1,6 +1,6 @@
 //! Serves the OpenAPI document as JSON, as YAML and as a page, and the page about the pipeline language. The server
-//! builds each response body once. For each request, the server inserts the address by which the client reached the
-//! server.
+//! builds each response body once. If the public URL is not configured, the server inserts into the OpenAPI document,
+//! for each request, the address by which the client reached the server.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};

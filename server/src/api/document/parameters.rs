@@ -53,8 +53,8 @@ pub fn add_consistency(operation: &mut Map<String, Value>) {
     parameters.as_array_mut().into_iter().for_each(|parameters| parameters.push(parameter.clone()));
 }
 
-/// Adds descriptions to parameters without a description, adds the range and the default to the `limit` of a list, and
-/// removes parameters that OpenAPI does not allow.
+/// Adds descriptions to parameters without a description, and removes parameters that OpenAPI does not allow. Adds the
+/// range to the `limit` of a list. If the handler describes no other default, also adds the default number of rows.
 pub fn describe(operation: &mut Map<String, Value>) {
     let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) else { return };
     // The `Accept` header is not a parameter in OpenAPI: the media types of the responses imply it.
@@ -62,11 +62,13 @@ pub fn describe(operation: &mut Map<String, Value>) {
     let is_list = parameters.iter().any(|parameter| is(parameter, "query", "cursor"));
     for parameter in parameters.iter_mut() {
         if is_list && is(parameter, "query", "limit") {
-            let text = format!("Rows per page, 1 to {MAX_LIMIT}; the default is {DEFAULT_LIMIT}.");
-            parameter["description"] = text.into();
             parameter["schema"]["minimum"] = 1.into();
             parameter["schema"]["maximum"] = MAX_LIMIT.into();
-            parameter["schema"]["default"] = DEFAULT_LIMIT.into();
+            if parameter["description"].as_str().is_none_or(str::is_empty) {
+                let text = format!("Rows per page, 1 to {MAX_LIMIT}; the default is {DEFAULT_LIMIT}.");
+                parameter["description"] = text.into();
+                parameter["schema"]["default"] = DEFAULT_LIMIT.into();
+            }
         }
         if parameter["description"].as_str().is_none_or(str::is_empty)
             && let Some(known) = description(parameter)

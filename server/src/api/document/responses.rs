@@ -19,7 +19,7 @@ const WITHOUT_CONFLICT: [&str; 10] = [
     DEACTIVATE,
 ];
 /// The path suffixes of operations that run queries.
-const RUNNING_QUERIES: [&str; 4] = ["/query", "/search", "/events/histogram", "/mailbox/{task_id}"];
+const RUNNING_QUERIES: [&str; 5] = ["/query", "/search", "/events/histogram", "/graph", "/mailbox/{task_id}"];
 /// The path suffix of the operation that needs only a sign-in code.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The path suffix of the operation that requires a caller with a key.

@@ -78,10 +78,10 @@ actions! {
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
     reject_task: RejectTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 
-    /// Defers the task. The task returns to its previous status at the given time, or at the next action on the task if
-    /// that action comes earlier.
+    /// Defers the task. The task returns to its previous status at the given time.
     ///
-    /// Without a time, the task stays deferred until the next action on the task.
+    /// An action that changes the status of the task, such as `approve`, `ask` or `assign`, ends the deferral earlier.
+    /// Without a time, the task stays deferred until such an action.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
     defer_task: DeferTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 

@@ -35,8 +35,8 @@ impl Api {
     ///
     /// If a task has another version than `expected_versions` states, the action does not change the task, and the
     /// task's result is 409 `version_conflict`. If the filter matches another number of tasks than `expected`, the
-    /// request is rejected. With `ids`, no version is checked, so the action can affect output that the caller has not
-    /// seen.
+    /// request is rejected. With `ids` or `filter`, no version is checked, so the action can affect output that the
+    /// caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(
         &self,

@@ -82,7 +82,8 @@ impl Api {
 
     /// Adds a message to the task. If a person waits for the agent's reply, the agent's next message is the reply.
     ///
-    /// A message may refer to another message (`in_reply_to`). The server notifies the task's agent of the new message.
+    /// A message may refer to another message (`in_reply_to`). The server notifies the task's agent of the new message,
+    /// unless an agent wrote the message.
     #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
     async fn add_message(
         &self,
