@@ -27,7 +27,8 @@ use crate::store::{self, Database, retry};
 const QUEUE: usize = 4_096;
 /// The maximum number of appends in one transaction.
 const MAX_APPENDS: usize = 512;
-/// The maximum size of the events in one transaction, in bytes.
+/// The approximate size of the events, in bytes, at which a transaction takes no further appends. The last append may
+/// exceed this size.
 const MAX_BYTES: usize = 4 << 20;
 
 /// The assumed maximum number of events that other servers have appended since this server last read the end of the
@@ -93,9 +94,9 @@ impl Appender {
 
     /// Appends events. Returns after the events are durable and folded.
     pub async fn append(&self, append: Append) -> Result<AppendOutcome> {
-        // Looks up generated ids before queueing, because a lookup in the appender would delay other appends. If an
-        // event with such an id exists, the event is already in the log: a client cannot guess an id that is generated
-        // later. If the id contains a position soon after the known end, another server may have generated the id.
+        // Looks up generated ids before queueing, because a lookup in the appender would delay other appends. No event
+        // can get such an id after the lookup, because a client cannot guess an id that is generated later. If the id
+        // contains a position soon after the known end, another server may have generated the id.
         let end = self.state.folded.position();
         let unread = end + 1..=end.saturating_add(MAX_UNREAD);
         if append.event_ids.iter().any(|id| position_hint(id).is_some_and(|position| unread.contains(&position))) {
@@ -114,7 +115,8 @@ impl Appender {
         response.await.map_err(|_| self.unanswered())?
     }
 
-    /// Returns the error for a request that got no response: the appender has ended, or a panic ended the batch.
+    /// Returns the error for a request that got no response: the appender has ended, or has panicked while it handled
+    /// the request.
     fn unanswered(&self) -> Error {
         if self.queue.is_closed() { closing() } else { Error::Internal("the appender panicked".into()) }
     }
@@ -173,8 +175,8 @@ async fn run(state: Arc<State>, db: Database, mut queue: mpsc::Receiver<AppendTa
     }
 }
 
-/// Waits for the next task. While the outcome of a write is unknown, also reads the log and reports the end of the log
-/// to the other servers, because the write may have appended events.
+/// Waits for the next task. If other servers share the store, also reads the log and reports the end of the log to
+/// these servers while the outcome of a write is unknown, because the write may have appended events.
 async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, history: &mut History) -> Option<AppendTask> {
     let mut pause = MIN_PAUSE;
     while let Some(settled_at) = history.settled_at.filter(|_| !state.is_exclusive()) {
@@ -195,7 +197,7 @@ async fn next_task(state: &State, queue: &mut mpsc::Receiver<AppendTask>, histor
 /// The state that the appender keeps between batches.
 #[derive(Default)]
 struct History {
-    /// Whether the appender must read the log before the next decision. Set after a batch whose outcome is unknown, and
+    /// Whether the appender must read the log before the next decision. Set after a write whose outcome is unknown, and
     /// after a batch that was rejected because of conflicts.
     needs_catch_up: bool,
     /// The time after which no write of unknown outcome can still be committed. `None` if every outcome is known.
@@ -218,14 +220,14 @@ impl History {
 }
 
 /// The number of further batches for which the appender looks up event ids and idempotency keys, after a batch that
-/// contained a repeated request.
+/// contained a repeated request, and after the store rejected a batch with such ids or keys.
 const LOOKUPS_AFTER_REPEAT: u32 = 64;
 
 /// Commits a batch and responds to the waiters of the batch.
 ///
 /// Event ids and idempotency keys are almost always new, and the store rejects commits with known ids and keys.
-/// Therefore the appender looks up ids and keys only in two cases: a recent batch may have contained a known id or key,
-/// or a rejected append may be a repeat.
+/// Therefore the appender looks up ids and keys only in three cases: a recent batch may have contained a known id or
+/// key, the store has rejected the batch, or an append that failed its checks may be a repeat.
 async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, history: &mut History) {
     let folding = state.folding().await;
     if history.needs_catch_up
@@ -245,9 +247,9 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        // A batch with events needs no refresh here: the store rejects the write if the log has advanced. A batch
-        // without events is not written, so the store cannot detect rejections, or decisions to append nothing, that
-        // are based on a stale view.
+        // A batch with events needs no refresh here: the store rejects the write if the log has advanced. For a batch
+        // without events, the store does not check the end of the log, so the store cannot detect rejections, or
+        // decisions to append nothing, that are based on a stale view.
         if !is_current && staged.events.is_empty() {
             is_current = true;
             match state.catch_up_if_behind(&folding).await {
@@ -274,7 +276,7 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 let (events, feed) = staged.events_with_feed();
                 state.publish(&events, staged.aggregates, &feed);
                 state.report_log();
-                // The store rejects every earlier write now, because the log has advanced.
+                // If the batch had events, the log has advanced, so the store rejects every earlier write now.
                 history.settled_at = None;
                 history.pause = repeated_at.map(|began| MAX_TURN.min(began.elapsed()));
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {

@@ -26,11 +26,12 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// Returns whether the event begins the state of its aggregate. Such an event must have the required fields, and gets
 /// the defaults of missing fields.
 ///
-/// The first event of a stream begins the state. If the verb of the first event is not `created`, there are two
+/// The first event of a stream begins the state. If the verb of the first event is not `created`, there are three
 /// exceptions. An event that was recorded in another log does not begin the state, because a part of that log may begin
 /// in the middle of a stream. An event of a built-in type does not begin the state, because streams of built-in types
-/// could begin with any event before this rule existed. `created` without the flag `restore` begins the state of a
-/// deleted aggregate again.
+/// could begin with any event before this rule existed. An event whose aggregate must exist (see `needs_aggregate`)
+/// does not begin the state, because such an event is rejected. `created` without the flag `restore` begins the state
+/// of a deleted aggregate again.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.restores_empty(),

@@ -103,7 +103,8 @@ async fn read(state: &State, runs: &[EventRun]) -> store::Result<AppendOutcome> 
     Ok(appended)
 }
 
-/// Returns the positions of a response's events as runs of consecutive positions.
+/// Returns the positions of a response's events as runs of consecutive positions. The events of a run are either all
+/// repeated or all new.
 pub fn runs(appended: &AppendOutcome) -> Vec<EventRun> {
     let mut runs: Vec<EventRun> = Vec::new();
     for (event, repeated) in appended.events.iter().zip(&appended.repeated) {

@@ -10,8 +10,8 @@
 //!    (`idempotency.rs`): the transaction of the events also writes a record with the user, the key and the fingerprint
 //!    of the request. The record is unique, so only one of several concurrent requests with the same key is executed. A
 //!    repeated request gets its response from the log. The response is therefore the same after a crash.
-//! 2. **Batch.** While a transaction runs, other appends wait. Then up to 512 appends, or 4 MiB, are committed
-//!    together.
+//! 2. **Batch.** While a transaction runs, other appends wait. Then up to 512 appends are committed together. A batch
+//!    takes no further appends when the size of its events reaches 4 MiB.
 //! 3. **Staging** (`staging.rs`) processes the appends of the batch one after another. For an event with a known id,
 //!    staging returns the event that already has this id. Staging checks types, projects and expected versions,
 //!    validates payloads, looks up the targets of references that must exist, assigns versions and positions, and folds

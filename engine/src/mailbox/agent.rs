@@ -112,7 +112,8 @@ impl AgentAction {
     }
 }
 
-/// Returns the events of an agent's action. Returns no events if the agent claims a task that it already holds.
+/// Returns the events of an agent's action. Returns no events if a worker claims a task that the same worker already
+/// holds.
 pub fn decide(
     view: &View<'_>,
     id: &str,
@@ -199,7 +200,8 @@ fn holder(task: &Task<'_>) -> Option<String> {
     task.text(field::CLAIMED_BY).or(task.assigned_agent()).map(str::to_owned)
 }
 
-/// Returns the status after an action that requires the lease. Fails if the worker does not hold the lease.
+/// Returns the status after an action that requires the lease. Fails if no worker holds a lease on the task, or if the
+/// request names another agent or another claim than the lease.
 fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Claimant) -> Result<Status> {
     let next = advance(task, act, circumstances)?;
     let lease = task.lease();

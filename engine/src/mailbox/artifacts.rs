@@ -100,7 +100,8 @@ fn not_author(author: &str) -> Error {
     Error::forbidden(ErrorCode::NotAuthor, message)
 }
 
-/// Gives a default name to a draft that has no name and replaces no artifact. Returns any other draft unchanged.
+/// Gives a default name to a draft that has no name and refers to no previous version. Returns any other draft
+/// unchanged.
 /// `unnamed` counts the default names in the request, so that these names differ.
 fn named(draft: &ArtifactDraft, unnamed: &mut usize) -> ArtifactDraft {
     if draft.name.is_some() || draft.supersedes.is_some() {

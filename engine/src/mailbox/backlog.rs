@@ -23,7 +23,8 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Reads the open tasks from the resident states. Takes processor time in proportion to the number of tasks.
+    /// Reads the open tasks from the resident states. Takes processor time in proportion to the number of
+    /// aggregates.
     pub fn read(folded: &FoldedStates) -> Backlog {
         let paths: Vec<_> = PATHS.iter().collect();
         // Uses the columns only if they are already built. Otherwise, reads the states.

@@ -91,8 +91,8 @@ impl DueTime {
         }
     }
 
-    /// Returns whether a task still has this deadline. For a lease, compares the claim instead of the time, because a
-    /// renewal changes the time.
+    /// Returns whether a task still has this deadline. For a lease, compares only the claim, because the claim
+    /// identifies the lease.
     fn is_of(&self, task: &Task<'_>) -> bool {
         // Assumes that the agent has left, because `offboarding` checks whether the agent has left.
         match (self, DueTime::of(task, self.kind(), |_| true)) {

@@ -169,8 +169,9 @@ pub fn add_deliverers(fields: &mut Object, task: Option<&Task<'_>>, stamp: &Stam
 
 /// Returns whether the sender has delivered output of a task. A delivery counts if the sender's user made the delivery.
 /// A delivery also counts if it was made with the sender's key or session, or with an ancestor or descendant of this
-/// key or session. The comparison of users also covers keys that were revoked after the delivery. Keys and sessions are
-/// compared as well, because some deliveries record no user.
+/// key or session. A delivery with a key that is bound to agents does not count for the key's user, or for the
+/// credentials from which the key was derived. The comparison of users also covers keys that were revoked after the
+/// delivery. Keys and sessions are compared as well, because some deliveries record no user.
 pub(super) fn has_delivered(task: &Task<'_>, sender: &TaskSender) -> bool {
     let is_in = |known: &[Value], one: &Arc<str>| known.iter().any(|known| known.as_str() == Some(&**one));
     sender.lineage.iter().any(|one| is_in(task.deliverers(), one))

@@ -57,7 +57,7 @@ impl HeldClaims {
     }
 }
 
-/// The right to renew the leases of a workspace. Listeners have this right, although they can change no other record.
+/// The right to renew the leases of a workspace. Listeners have this right, although they cannot append events.
 pub struct Renewals {
     db: Database,
     /// Whether no other server uses the store.
@@ -76,8 +76,9 @@ impl Renewals {
         Renewals { db, exclusive, waiting, added: Notify::new(), writing }
     }
 
-    /// Renews the leases that a worker holds, like [`Renewals::renew`]. If no other server uses the store, the renewals
-    /// are written later. Returns the number of renewed leases.
+    /// Renews the leases that a worker holds, like [`Renewals::renew`]. Returns the number of renewed leases. If no
+    /// other server uses the store, the renewals are written later, and the number also counts leases that have
+    /// expired.
     pub async fn renew_soon(
         &self,
         state: &State,
@@ -126,7 +127,8 @@ impl Renewals {
     }
 
     /// Renews each lease of these agents if the claim of the lease is in `claims`. The new end of the lease is `now_ms`
-    /// plus the duration that was recorded with the claim. Reads only the tasks that the agents hold.
+    /// plus the duration that was recorded with the claim, unless the lease already ends later. Reads only the tasks
+    /// that the agents hold.
     pub async fn renew(
         &self,
         state: &State,

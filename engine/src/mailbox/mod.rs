@@ -1,7 +1,8 @@
 //! The mailbox: decisions about tasks, and the deadlines of tasks.
 //!
 //! A decision is a function that takes the view of the log's end and returns events. The appender runs decisions. The
-//! table in `model::task::transition` defines the possible actions, and every decision here checks this table first.
+//! table in `model::task::transition` defines the possible actions, and every decision about an existing task checks
+//! this table.
 //!
 //! 1. **Created** by a request, by a plugin's assignment, or by the program itself (`notice.rs`). The id of a task with
 //!    an `idempotency_key` is derived from the key, so the key is unique for as long as the log exists.
@@ -29,10 +30,11 @@
 //!
 //! A user who has delivered output cannot approve, edit or reject this output, unless the user may decide on the user's
 //! own deliveries. A task stores two lists: the deliverers, which are the keys and sessions that delivered output, and
-//! the ancestors of the deliverers, including the users. The action is rejected if the first list contains the caller's
-//! key or session or one of its ancestors. The action is also rejected if the second list contains the caller's key,
-//! session or user. A rotated key or another session of the user is therefore rejected as well. Deliverers are never
-//! removed, so their number is limited. `tests/mailbox/deciders.md` lists what each kind of caller may do.
+//! the ancestors of the deliverers, including the users. Keys that are bound to agents add nothing to the second list.
+//! The action is rejected if the first list contains the caller's key or session or one of its ancestors. The action is
+//! also rejected if the second list contains the caller's key, session or user. A rotated key or another session of the
+//! user is therefore rejected as well. Deliverers are never removed, so their number is limited.
+//! `tests/mailbox/deciders.md` lists what each kind of caller may do.
 
 pub mod agent;
 pub mod artifacts;

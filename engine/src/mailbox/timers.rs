@@ -3,8 +3,8 @@
 //! has left.
 //!
 //! If several servers share a store, only the leader of the workspace handles deadlines. A decision about a deadline
-//! uses the state at the log's end, so two successive leaders append only one event for a deadline. Timers store
-//! nothing, because the state of each task contains its deadlines.
+//! uses the state at the log's end, so two successive leaders append only one event for a deadline. The schedule is not
+//! stored, because the state of each task contains its deadlines.
 
 use std::collections::HashSet;
 use std::sync::Arc;

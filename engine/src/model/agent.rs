@@ -11,7 +11,8 @@ use super::value::{Object, Value};
 
 /// The interval between an agent's heartbeats, in milliseconds.
 pub const HEARTBEAT_MS: i64 = 30_000;
-/// The time for which an agent counts as present after a heartbeat, in milliseconds.
+/// The time for which an agent counts as present after a heartbeat, a connection or an action on a task, in
+/// milliseconds.
 pub const PRESENT_MS: i64 = 3 * HEARTBEAT_MS;
 
 /// The name of the field with the agent's status, [`ENABLED`] or [`DISABLED`].
@@ -46,7 +47,8 @@ pub enum AgentStatus {
 
 impl AgentStatus {
     /// Returns the status of an agent. `is_enabled` returns whether the plugin that does the agent's work is enabled.
-    /// `last_seen_at` is the time of the last heartbeat, if there was one.
+    /// `last_seen_at` is the time of the agent's last heartbeat, connection or action on a task, in milliseconds since
+    /// the epoch. `None` if there was none.
     pub fn of(
         agent: &Aggregate,
         is_enabled: impl FnOnce(&str) -> bool,

@@ -126,8 +126,8 @@ impl<'a> PayloadCheck<'a> {
     }
 }
 
-/// Checks the rules that apply to every payload, regardless of the types of the fields: the depth of the values, and
-/// the names of the fields.
+/// Checks the rules that apply to every payload, regardless of the types of the fields: the depth of the values, the
+/// names of the fields, and the form of `$unset`.
 pub fn check_shape(payload: &Object, definition: &Definition, at: &str, violations: &mut Violations) {
     for (name, value) in payload.iter() {
         check_field_shape(name, value, definition, ValueLocation::Field(&ValueLocation::At(at), name), violations);
@@ -162,7 +162,9 @@ pub fn fill_defaults(payload: &mut Object, definition: &Definition) {
     }
 }
 
-/// Returns the error message for an integer field whose number does not fit 64 bits, and `None` for any other value.
+/// Returns the error message for a whole number in an integer field that does not fit 64 bits. Also returns the message
+/// for a number that was written with a fraction or an exponent and with more digits than a double represents. Returns
+/// `None` for any other value.
 fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Option<String> {
     let Value::Double(number) = value else { return None };
     let is_integer = field.field_type == FieldType::Integer && number.fract() == 0.0;
@@ -211,7 +213,7 @@ pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec
 /// Changes a payload that creates a deleted aggregate again, so that the payload first removes the fields of the
 /// earlier state. Adds the names in `earlier` to the payload's `$unset`, and moves the `$unset` before the other
 /// fields. A field stays before the `$unset` only if the given payload sets the field and later removes the field with
-/// its own `$unset`.
+/// its own `$unset`. If the given `$unset` already contains all names in `earlier`, the payload stays unchanged.
 pub fn remove_earlier<'n>(payload: &mut Object, earlier: impl Iterator<Item = &'n str>) {
     let given = payload.get(UNSET).and_then(Value::as_array).unwrap_or_default();
     let own: BTreeSet<&str> = given.iter().filter_map(Value::as_str).collect();

@@ -19,7 +19,7 @@ pub enum PlanStatus {
 /// The limits of a plan. `None` means that the plan sets no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// The maximum total size of all files of a workspace, in bytes.
+    /// The maximum total size of all files, running uploads and data yet to be removed of a workspace, in bytes.
     pub storage_bytes: Option<u64>,
     /// The maximum number of projects of a workspace.
     pub projects: Option<u64>,

@@ -103,7 +103,8 @@ fn no_version(version: u64, now: &Aggregate) -> Error {
 }
 
 impl Writer {
-    /// Deletes an aggregate by appending `<type>.deleted`. Its history stays in the log.
+    /// Deletes an aggregate by appending `<type>.deleted`. Its history stays in the log. Fails if the type of the
+    /// aggregate is managed, because only the operations of such a type may delete its aggregates.
     pub async fn delete_aggregate(&self, id: &str, expected: StreamExpectation) -> Result<()> {
         self.context.refresh().await?;
         let id = id.to_owned();

@@ -184,7 +184,7 @@ impl Writer {
         .await
     }
 
-    /// Publishes the current draft of an article.
+    /// Publishes the current draft of an article. Appends no event if the current draft is already published.
     pub async fn publish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
         let now = self.context.state().clock.now_ms();
         self.append_to_article(id, expected, "published", 0, move |article| {
@@ -200,7 +200,7 @@ impl Writer {
         .await
     }
 
-    /// Unpublishes an article. Its draft stays.
+    /// Unpublishes an article. Its draft stays. Appends no event if the article is not published.
     pub async fn unpublish_article(&self, id: &str, expected: StreamExpectation) -> Result<Arc<Aggregate>> {
         self.append_to_article(id, expected, "unpublished", 0, |article| {
             let nothing = [

@@ -17,15 +17,17 @@ use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
 
-/// A plan to set. If the plan stays the same, absent fields keep their current values. Otherwise absent fields get the
-/// values from the server's settings for the new plan.
+/// A plan to set. If `id` is absent or the id of the current plan, absent fields keep their current values. Otherwise
+/// absent fields get the values from the server's settings for the new plan. If the settings do not contain the new
+/// plan, absent fields get the values of the default plan.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SetPlan {
     id: Option<String>,
     status: Option<OneOf<PlanStates>>,
-    /// The end of the trial, RFC 3339.
+    /// The end of the trial, RFC 3339. Ignored if the new status is not `trialing`.
     trial_ends_at: Option<String>,
+    /// The new limits, which replace all current limits. A limit that is absent in this object means no limit.
     limits: Option<LimitsBody>,
 }
 

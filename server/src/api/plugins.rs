@@ -20,7 +20,8 @@ pub struct Api;
 impl Api {
     /// Lists the plugins in execution order, each with the statistics of its calls.
     ///
-    /// The statistics cover the calls for this workspace since the server started.
+    /// The statistics cover the calls for this workspace on all running servers. Each server counts its calls since it
+    /// opened the workspace.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
     async fn list_plugins(&self, access: ApiRead) -> ApiResult<JsonResponse<PluginList>> {
         let data = access.0.plugins().await?.into_iter().map(PluginBody::from).collect();

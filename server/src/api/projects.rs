@@ -42,7 +42,8 @@ impl Api {
     ///
     /// A page may have fewer rows than `limit`, because its size in bytes is limited as well.
     ///
-    /// A project groups aggregates. Wherever a project's id is accepted, its slug is accepted as well.
+    /// A project groups aggregates. The field or parameter `project_id` of a request accepts the slug of a project as
+    /// well.
     #[oai(path = "/projects", method = "get", operation_id = "list_projects")]
     async fn list_projects(
         &self,

@@ -42,7 +42,8 @@ struct ConnectBody {
 struct Connection {
     /// The URL for clients of Supabase Realtime or Phoenix, which append `/websocket` themselves.
     url: String,
-    /// A token that is valid only for the channels of these agents. The token expires after an hour, or earlier
+    /// A token that is valid only for the channels of the agents in `agent_ids`. Without `agent_ids`, the token is
+    /// valid for the channels of all agents that the caller may access. The token expires after an hour, or earlier
     /// together with the caller's key or token.
     anon_key: String,
     expires_at: String,
@@ -69,7 +70,8 @@ struct HeartbeatBody {
     /// The claims of the worker, at most 1000. Other claims of the agents are not renewed.
     claims: Option<Vec<NamedClaim>>,
     /// The name that the worker sent as `instance` when it claimed tasks. Only the claims of this worker are renewed.
-    /// Without `claims` and `instance`, the claims that the caller's key made without an instance are renewed.
+    /// Not allowed together with `claims`. Without `claims` and `instance`, the claims that the caller's key made
+    /// without an instance are renewed.
     instance: Option<String>,
 }
 
@@ -143,7 +145,8 @@ impl Api {
     ///
     /// With `claims`, the request renews these claims. With `instance`, the request renews the claims of this instance.
     /// Without both, the request renews the claims that the key of the caller made without an instance. Renewing claims
-    /// needs `api:write` and at least the role editor.
+    /// needs `api:write`, at least the role `editor`, and a plan that has not lapsed. A caller without these rights
+    /// renews no claims, and a request of such a caller with `claims` or `instance` gets 403.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
     /// offline. A claim that is not renewed ends after its `lease_seconds`. The task then waits for another attempt, or

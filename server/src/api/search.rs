@@ -72,7 +72,8 @@ shown! {
     token_set: f64 = hit.scores.token_set,
     /// The BM25 score of the label and the body.
     bm25: f64 = hit.scores.bm25,
-    /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
+    /// The cosine similarity of the embeddings of label and query. Present only if an embedding is configured and the
+    /// search by embeddings found the aggregate.
     @read_only vector: Option<f64> = hit.vector.map(|cosine| (cosine * 1e4).round() / 1e4),
 }
 
@@ -82,7 +83,7 @@ impl Api {
     ///
     /// Typing errors, a different word order and missing accents are tolerated, and the last word may be incomplete.
     /// Each hit has the scores that make up its total score. Hits with equal total scores are ordered by their last
-    /// change, newest first.
+    /// change, newest first. Without an embedding, labels that equal the query exactly come first among these hits.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(
         &self,

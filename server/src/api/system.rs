@@ -58,7 +58,7 @@ shown! {
     position: u64 = follower.position,
     /// The number of events that the consumer has not applied yet.
     lag: u64 = follower.lag,
-    /// The number of parked steps.
+    /// The number of parked steps of enabled plugins.
     parked: u64 = follower.parked,
     /// The number of aggregates whose edges have yet to be adapted to redefined types and to the enabled plugins.
     unsettled: u64 = follower.unsettled,
@@ -108,11 +108,11 @@ shown! {
     pipeline_ms: u64 = config.pipeline.timeout.millis(),
     /// The memory limit of a pipeline, in bytes.
     pipeline_bytes: u64 = config.pipeline.memory.0,
-    /// The maximum number of open event streams in a workspace.
+    /// The maximum number of open event streams of a workspace on each server.
     event_streams: u64 = config.http.streams_per_workspace as u64,
-    /// The maximum number of open sockets of agents in a workspace.
+    /// The maximum number of open sockets of a workspace's agents on each server.
     sockets: u64 = config.http.streams_per_workspace as u64,
-    /// The maximum number of requests of a key per minute, or null without a limit.
+    /// The maximum number of requests of a key per minute on each server, or null without a limit.
     requests_per_minute: Option<u32> = Some(config.http.rate_limit_per_minute).filter(|limit| *limit > 0),
 }
 

@@ -43,8 +43,9 @@ shown! {
     @skip_serializing_if_is_none label: Option<bool> = field.label.then_some(true),
     /// Whether the field contains personal data.
     @skip_serializing_if_is_none personal: Option<bool> = field.personal.then_some(true),
-    /// Whether search finds aggregates by this field, which must have the type string or array. If no field of a type
-    /// has `search`, search finds the aggregates by all fields of type string.
+    /// Whether search finds aggregates by this field, which must have the type string or array. Search always finds
+    /// aggregates by their label fields. If no field of a type has `search`, search finds the aggregates by all fields
+    /// of type string, and by `body` if the type does not declare this field.
     @skip_serializing_if_is_none search: Option<bool> = field.search.then_some(true),
     /// The weight of each word of the field in a search, from 1 (the default) to 10.
     @skip_serializing_if_is_none search_weight: Option<u32> = (field.search_weight != 1).then_some(field.search_weight),

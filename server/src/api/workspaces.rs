@@ -36,7 +36,8 @@ shown! {
     id: String = record.id.to_string(),
     name: Option<String> = record.name.as_deref().map(str::to_owned),
     email: Option<String> = record.email.as_deref().map(str::to_owned),
-    /// Whether an identity provider has verified the address.
+    /// Whether the address counts as verified. An identity provider has verified the address, or the settings trust the
+    /// addresses of a provider whose tokens do not state this.
     email_verified: bool = record.email_verified,
     plan: PlanBody = PlanBody::from(&user.plan),
     /// The workspaces of the user in the order of joining, at most 100.

@@ -23,7 +23,8 @@ pub struct BackupPage {
 }
 
 shown! {
-    /// The backup of a workspace.
+    /// The backup of a workspace. For a backup that cannot be read, `epoch`, `position`, `segments` and `bytes` are 0,
+    /// and `from`, `to` and `verified` are null.
     #[oai(rename = "Backup")]
     pub struct BackupBody from (described, progress): (&ArchivedWorkspace, Option<&ArchiveProgress>);
 

@@ -78,7 +78,7 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
         body: &mut RequestBody,
         _: ExtractParamOptions<Self::ParamType>,
     ) -> poem::Result<Self> {
-        // An empty body needs no content type.
+        // A body without a content type is read as JSON.
         if let Some(content_type) = request.content_type()
             && !is_json(content_type)
         {

@@ -29,8 +29,8 @@ pub struct CreationOutcome<B> {
     pub repeated: bool,
 }
 
-/// Appends events once per idempotency key. Without a key, every request appends. A repeated request returns the events
-/// of the first request.
+/// Creates a resource by appending events, once per idempotency key. Without a key, every request creates a resource. A
+/// repeated request returns the resource that the first request created.
 pub async fn idempotent<H, T, F>(
     handle: &H,
     key: Option<String>,

@@ -51,7 +51,7 @@ listed!(ParkedBody as "ParkedPage": "A page of parked steps.");
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayParked {
-    /// The name of the plugin whose steps are replayed; the default is all plugins.
+    /// The name of the plugin whose steps are replayed; the default is all enabled plugins.
     plugin: Option<String>,
     /// The ids of the steps, at most 1,000. Steps that are no longer parked are left out.
     ids: Option<Vec<String>>,
@@ -65,8 +65,8 @@ pub struct ReplayParked {
     pub dry_run: Option<bool>,
 }
 
-/// A selection of the parked steps to delete: `ids`, a `group`, the steps of a `plugin`, or all steps. Without `ids`,
-/// `expected` is required.
+/// A selection of the parked steps to delete: `ids`, a `group`, the steps of a `plugin`, or all steps of enabled
+/// plugins. Without `ids`, `expected` is required.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteParked {

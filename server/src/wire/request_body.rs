@@ -134,8 +134,8 @@ impl<T> SentField<T> {
         self.value().map(|value| exact(value, self.numbers.as_ref()))
     }
 
-    /// Returns the items of the array, or `None` if the value is no array. Numbers in items that are objects keep the
-    /// text that the client wrote.
+    /// Returns the items of the array, or `None` if the field is absent or the value is no array. Numbers in items that
+    /// are objects keep the text that the client wrote.
     pub fn exact_items(&self) -> Option<Vec<Value>> {
         let inside = |place| self.numbers.as_ref().and_then(|numbers| numbers.inside(place));
         let items = self.value()?.as_array()?.iter().enumerate();

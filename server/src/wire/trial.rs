@@ -20,12 +20,13 @@ use super::shown::shown;
 pub struct DryRunBody {
     pub event_id: Option<String>,
     /// A position in the log. The plugin is called for the events from this position on, up to `limit` events. Events
-    /// that the plugin does not handle are skipped and not counted.
+    /// that the plugin does not handle are skipped and not counted. The search ends after about 20,000 events of the
+    /// log.
     pub from_position: Option<Whole>,
     /// The maximum number of events from `from_position`, 1 to 200; the default is 10.
     pub limit: Option<u64>,
     /// The number of events, 1 to 200. The plugin is called for the last events in the log. Events that the plugin does
-    /// not handle are skipped and not counted.
+    /// not handle are skipped and not counted. The search ends after about 20,000 events of the log.
     pub last: Option<u64>,
     /// The ids of parked steps, at most 200. The plugin is called for the events of these steps.
     pub step_ids: Option<Vec<String>>,

@@ -95,7 +95,8 @@ impl KeySet {
         self.known.lock().generation
     }
 
-    /// Starts a refresh in the background if the keys are no longer fresh.
+    /// Starts a refresh in the background if the keys are no longer fresh, unless the last fetch began less than
+    /// [`FETCH_INTERVAL_MS`] ago.
     pub fn keep_fresh(self: &Arc<Self>, now: i64) {
         let is_due = {
             let known = self.known.lock();

@@ -1,7 +1,7 @@
 //! Verifies tokens of identity providers, and returns the users that the tokens identify.
 //!
-//! A verified token is cached until it expires or its issuer's keys change, so a later request with the token only
-//! computes a hash.
+//! Verified tokens are cached, so a later request with the same token usually only computes a hash. A token is verified
+//! again if its issuer's keys have changed, or if the cache was cleared because it was full.
 
 mod claims;
 mod denial;

@@ -8,9 +8,9 @@ pub struct TranslatedPattern {
     pub backtracks: bool,
 }
 
-/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. Inside a class,
-/// the translation escapes brackets, `&`, `~` and repeated hyphens, so that the engines treat these as literal
-/// characters.
+/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless `(*UCP)` is one of the verbs at the start of the
+/// pattern. Inside a class, the translation escapes brackets, `&`, `~` and repeated hyphens, so that the engines treat
+/// these as literal characters. A named class such as `[:alpha:]` stays unchanged.
 pub fn translate(pattern: &str) -> TranslatedPattern {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);
@@ -28,8 +28,7 @@ pub fn translate(pattern: &str) -> TranslatedPattern {
                 match (members, escaped) {
                     (Some((members, negated)), _) => push_class(&mut out, members, negated, in_class),
                     (None, 'Q') => push_literal(&mut out, &mut chars),
-                    // PCRE treats `\<` and `\>` as literal characters, but one of the engines treats them as word
-                    // boundaries.
+                    // PCRE treats `\<` and `\>` as literal characters, but both engines treat them as word boundaries.
                     (None, '<' | '>') => out.push(escaped),
                     (None, _) => out.extend([c, escaped]),
                 }
@@ -73,7 +72,8 @@ pub fn translate(pattern: &str) -> TranslatedPattern {
     TranslatedPattern { pattern: out, backtracks }
 }
 
-/// Returns the number of Unicode classes in a pattern. Each class contains hundreds of character ranges.
+/// Returns the number of escapes in a pattern that may need a Unicode class: `\p`, `\w`, `\d`, `\s`, the word boundary
+/// `\b`, and their negations. Most of these classes contain hundreds of character ranges.
 pub fn unicode_classes(pattern: &str) -> usize {
     let mut chars = pattern.chars();
     let mut found = 0;
@@ -98,8 +98,8 @@ fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     out.push_str(&fancy_regex::escape(&literal));
 }
 
-/// Removes the verbs at the start of a pattern, such as `(*UTF8)`. Also returns whether the verbs select Unicode
-/// classes.
+/// Removes the verbs `(*UTF8)`, `(*UTF)` and `(*UCP)` at the start of a pattern. Other verbs stay in the pattern. Also
+/// returns whether the verbs select Unicode classes.
 fn without_verbs(mut pattern: &str) -> (&str, bool) {
     let mut unicode = false;
     while let Some((verb, rest)) =

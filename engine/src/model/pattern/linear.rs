@@ -19,7 +19,7 @@ const STATE_BYTES: usize = 32;
 /// The maximum work of a search that runs without interruption. The work is the number of the pattern's states times
 /// the number of the text's bytes. A search with this much work takes about 40 ms if every byte visits every state.
 const MAX_UNINTERRUPTED_WORK: usize = 1 << 23;
-/// The number of bytes of text between two ticks.
+/// The number of bytes of text between two charges of the caller's budget.
 const BYTES_PER_TICK: usize = 64;
 
 /// A compiled pattern for a regular language. The time of a match is linear in the length of the text.
@@ -223,7 +223,7 @@ impl<'w, E> AutomatonRun<'w, E> {
         let now = self.cache.memory_usage();
         let built = match now.checked_sub(self.built) {
             Some(bytes) => (bytes / STATE_BYTES).min(BYTES_PER_TICK),
-            // The cache was cleared since the last tick.
+            // The cache was cleared since the last charge.
             None => BYTES_PER_TICK,
         };
         self.built = now;

@@ -3,7 +3,8 @@
 /// The maximum size of a compiled pattern, in bytes.
 pub const SIZE_BYTES: usize = 1 << 20;
 
-/// A match in a text: the position of the match, and the text of each group.
+/// A match in a text: the byte offsets of its start and its end, and the text of each group. The text is `None` for a
+/// group that is not part of the match. `groups` does not contain the whole match.
 pub struct PatternMatch<'t> {
     pub start: usize,
     pub end: usize,
@@ -19,6 +20,6 @@ pub enum SearchFailure<E> {
     Costly(String),
 }
 
-/// A function that charges a number of ticks to the caller's budget. One tick is the work for a few hundred bytes of
-/// the text, or for a few hundred states of the pattern. An error ends the search.
+/// A function that charges a number of ticks to the caller's budget. One tick is the work for 64 to 256 bytes of the
+/// text, or for 256 states of the pattern. An error ends the search.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;

@@ -37,7 +37,8 @@ pub enum Action {
     Unread,
 }
 
-/// An act of an agent, except for `Cancel`. Only the task's creator or an owner of the workspace may cancel a task.
+/// An act of an agent, except for `Cancel`, and for a `Message` in a request that names no agent. Only the task's
+/// creator or an owner of the workspace may cancel a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Verb {

@@ -33,7 +33,7 @@ pub struct TaskSender {
     /// The role of the caller in the workspace.
     pub role: access::Role,
     /// The key or session of the request, followed by the credentials from which the key was derived, and by the user
-    /// as `user:ID`.
+    /// as `user:ID`. If the request has neither a key nor a session, the first item is the user as well.
     pub lineage: Vec<Arc<str>>,
     /// The agents to which the key of the request is bound. `None` if the request comes from a person: with a session,
     /// or with a key that is not bound to agents.
@@ -43,7 +43,7 @@ pub struct TaskSender {
 }
 
 impl TaskSender {
-    /// Returns the key or session of the request.
+    /// Returns the key or session of the request, or the user as `user:ID` if the request has neither.
     pub fn origin(&self) -> Option<&Arc<str>> {
         self.lineage.first()
     }
@@ -61,9 +61,9 @@ impl TaskSender {
         self.lineage.last()
     }
 
-    /// Returns whether the sender may replace the output of an author. If so, the sender may also claim an unassigned
-    /// task that contains output of this author. A key that is bound to agents may do so only if the author is one of
-    /// these agents.
+    /// Returns whether the sender may replace the output of an author. A key that is bound to agents may do so only if
+    /// the author is one of these agents. The sender may claim an unassigned task only if the sender may replace the
+    /// output of all authors in the task.
     pub fn may_replace(&self, author: &str) -> bool {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *author))
     }
@@ -150,7 +150,7 @@ pub struct Effect {
     /// The payload of the event, with the written forms of its numbers.
     pub payload: Object,
     /// The version in which the author of the effect has read the aggregate. 0 means that the aggregate did not exist.
-    /// `None` for effects that were stored before this field existed.
+    /// `None` if a request gives no version, and for effects that were stored before this field existed.
     pub expected_version: Option<u64>,
 }
 

@@ -306,7 +306,7 @@ fn changed_argument(before: &Object, parts: &[Value]) -> Option<(Value, Value)> 
 
 /// Returns a draft with changed fields. The changes are merged into the artifact's data, the effect is adapted to the
 /// new data, and the other parts are kept. If the artifact's data is missing or not an object, the changes are merged
-/// into the effect. If the artifact has no effect either, the changes become the data.
+/// into the effect. If the artifact has no effect either, one part with the changes as its data replaces all parts.
 fn modified<'a>(before: Option<&'a Object>, modifications: &Object) -> ArtifactChange<'a> {
     let merged = |object: &Object| WrittenFields::of(object).merge(modifications).into_object();
     let data = before.and_then(argument).and_then(|content| content.as_object().cloned());

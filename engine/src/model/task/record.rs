@@ -29,7 +29,8 @@ pub mod field {
     pub const ARTIFACTS: &str = "artifacts";
     /// The creator of the task: a user's id, `plugin:<name>`, or `system`.
     pub const CREATED_BY: &str = "created_by";
-    /// The keys and sessions that have delivered output.
+    /// The keys and sessions that have delivered output. A user as `user:ID` stands for a request that had neither a
+    /// key nor a session.
     pub const DELIVERED_BY: &str = "delivered_by";
     /// The users who delivered output, and the keys and sessions from which the keys used for the deliveries were
     /// derived. Deliveries with keys that are bound to agents do not count.
@@ -155,7 +156,8 @@ impl<'a> Task<'a> {
         self.date(field::DUE_AT).is_some_and(|due_at| self.date(field::OVERDUE_FOR) == Some(due_at))
     }
 
-    /// Returns the number of escalation steps taken since the due date.
+    /// Returns the number of escalation steps taken since the last due date that an event has recorded as passed. A new
+    /// due date does not reset the number before it passes.
     pub fn escalated(&self) -> usize {
         let taken = self.get(field::ESCALATED).and_then(Value::as_int).unwrap_or(0);
         usize::try_from(taken).unwrap_or(0)
@@ -178,7 +180,8 @@ impl<'a> Task<'a> {
         self.get(field::ARTIFACTS).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// Returns the keys and sessions that have delivered output.
+    /// Returns the keys and sessions that have delivered output. A user as `user:ID` stands for a request that had
+    /// neither a key nor a session.
     pub fn deliverers(&self) -> &'a [Value] {
         self.get(field::DELIVERED_BY).and_then(Value::as_array).unwrap_or_default()
     }
@@ -240,7 +243,8 @@ impl<'a> Task<'a> {
         self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
     }
 
-    /// Returns the version of the subject at the time of the current claim. Returns `None` if no agent holds the task.
+    /// Returns the version of the subject at the time of the current claim, or 0 if the subject did not exist. Returns
+    /// `None` if no agent holds the task, or if the task had no subject when it was claimed.
     pub fn subject_version(&self) -> Option<u64> {
         self.lease()?;
         u64::try_from(self.get(field::SOURCE_VERSION)?.as_int()?).ok()

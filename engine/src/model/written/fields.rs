@@ -109,8 +109,8 @@ impl WrittenFields {
 
 /// Returns a copy of an object with `new` in place of the value at a path. The path consists of the indexes of fields
 /// and items. The copy keeps the written forms of the numbers outside the replaced value. If `new` is an object, the
-/// copy also keeps the written forms of the numbers in `new`. Returns `None` if the path is empty and `new` is not an
-/// object.
+/// copy also keeps the written forms of the numbers in `new`. If the object has no value at the path, the copy equals
+/// the object. Returns `None` if the path is empty and `new` is not an object.
 pub fn replaced_at(object: &Object, path: &[usize], new: &Value) -> Option<Object> {
     match replaced((&object.clone().into(), object.numbers()), path, new) {
         (Value::Object(object), number) => Some(match number {

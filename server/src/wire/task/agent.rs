@@ -8,7 +8,8 @@ sent_fields! {
     pub struct ClaimTask;
 
     pub agent_id: SentField<String>,
-    /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
+    /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the
+    /// duration in the request that began the claim.
     pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks. Another worker cannot renew the claim.
     pub instance: SentText,
@@ -30,7 +31,8 @@ sent_fields! {
 }
 
 sent_fields! {
-    /// A message to add to a task. The author is the agent or, without `agent_id`, the caller.
+    /// A message to add to a task. The author is the agent or, without `agent_id`, the caller. With a key that is bound
+    /// to one agent, the default of `agent_id` is this agent.
     pub struct AddMessage;
 
     pub agent_id: SentText,
@@ -38,7 +40,8 @@ sent_fields! {
     /// 409 `not_lease_holder`.
     pub claim: SentField<Option<u64>>,
     pub text: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
     pub expected_version: SentField<Option<u64>>,
@@ -91,7 +94,8 @@ sent_fields! {
     pub expected_version: SentField<Option<u64>>,
     /// Another name for `message`.
     pub text: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
 }
@@ -110,7 +114,8 @@ sent_fields! {
     pub question: SentText,
     /// Another name for `message`.
     pub text: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
 }

@@ -7,7 +7,7 @@ use crate::wire::json::{AnyObject, Text};
 use crate::wire::shown::shown;
 
 shown! {
-    /// An event that approval appends, with the state of its aggregate after the approval.
+    /// An event that approval appends, with the state of its aggregate after the event.
     #[oai(rename = "Effect")]
     pub struct EffectBody from view: EffectView where {
         let event = view.event;
@@ -22,7 +22,7 @@ shown! {
     /// The version of the aggregate after the event.
     version: u64 = event.version,
     payload: AnyObject = AnyObject(event.payload.clone()),
-    /// The aggregate after the approval. Null if this state and the states of the preceding effects together exceed the
+    /// The aggregate after the event. Null if this state and the states of the preceding effects together exceed the
     /// size limit of the response.
     state: Option<AnyObject> = view.state.as_ref().and_then(AnyObject::of),
     /// The id of the event. `event_id` and `position` are present only if the event is in the log.

@@ -19,7 +19,7 @@ use crate::wire::request_body::{FromFields, SentField, SentText, exact, first, s
 const MAX_PARTS: usize = 100;
 /// The fields of a part.
 const PART_FIELDS: [&str; 4] = ["text", "data", "file", "media_type"];
-/// The maximum number of artifacts in a request.
+/// The maximum number of artifacts in the field `artifacts` of a request.
 const MAX_ARTIFACTS: usize = 100;
 
 /// The parts of a message or an artifact.
@@ -86,7 +86,8 @@ pub fn drafts(
 }
 
 sent_fields! {
-    /// An artifact in a request: `{supersedes? | id?, name?, parts | text | data | content, effect?}`.
+    /// An artifact in a request: `{supersedes? | id?, name?, parts? | text? | data? | content?, effect?}`. A new
+    /// version of an artifact may omit the content, and then keeps the content of the previous version.
     struct SentDraft;
 
     id: SentText,
@@ -174,7 +175,8 @@ fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<E
         return None;
     };
     let mut inner = Violations::default();
-    // Rejects unknown fields, because an effect with a misspelled `expected_version` would be appended at any version.
+    // Rejects unknown fields, because a misspelled `expected_version` would be ignored, and the effect could overwrite
+    // changes that its author has not seen.
     names::add_unknown(sent, SentEffect::NAMES, "", &mut inner);
     let sent = SentEffect::from_fields(sent);
     let aggregate_id = sent.aggregate_id.text_or_violation(&mut inner);

@@ -41,7 +41,8 @@ shown! {
 
     id: Text = view.id.into(),
     title: Text = view.title.into(),
-    /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
+    /// The status. `approved`, `rejected`, `completed`, `failed` and `canceled` are closed statuses. Of these, only
+    /// `failed` can change again: by `retry`, or by the output of a replayed step.
     status: OneOf<TaskStatuses> = view.status.name().into(),
     priority: OneOf<Priorities> = view.priority.name().into(),
     assignee_type: Option<OneOf<Assignees>> = kind,
@@ -51,8 +52,8 @@ shown! {
     /// The source that created the task. `aggregate_id` names the aggregate that the task is about.
     source: AnyObject = AnyObject(view.source),
     /// The metadata given at creation. `review.allowed_decisions` lists the allowed decisions; the default is all
-    /// decisions. Edited output must match `review.arguments_schema`. `review.escalate` lists the escalation steps of
-    /// an overdue task.
+    /// decisions. `review.required_role` is the lowest role that may decide. Edited output must match
+    /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
     metadata: AnyObject = AnyObject(view.metadata),
     /// Whether the task has changes that the party in `waiting_on` has not read.
     unread: bool = view.is_unread,
@@ -70,13 +71,14 @@ shown! {
     input_request: Option<AnyObject> = view.input_request.map(AnyObject),
     /// The time at which a deferred task becomes active again.
     deferred_until: Option<String> = view.deferred_until.map(format_date),
-    /// The due date. When the due date passes, `task.overdue` is added to the timeline and the task becomes unread.
+    /// The due date. When the due date of an open task passes, `task.overdue` is added to the timeline and the task
+    /// becomes unread.
     due_at: Option<String> = view.due_at.map(format_date),
-    /// Whether the due date has passed.
+    /// Whether the due date passed while the task was open.
     overdue: bool = view.is_overdue,
     /// The number of steps of `metadata.review.escalate` that were taken since the due date.
     escalated: u64 = view.escalated,
-    /// The user who created the task, or `plugin:<name>`.
+    /// The id of the user who created the task, `plugin:<name>`, or `system` for a notice of the server.
     created_by: Option<Text> = view.created_by.map(Text),
     created_at: String = format_date(view.created_at),
     updated_at: String = format_date(view.updated_at),
@@ -111,12 +113,13 @@ shown! {
     artifacts: Vec<ArtifactBody> = whole.artifacts.into_iter().map(ArtifactBody::from).collect(),
     /// The task's events in the order of the log, at most the last 1,000.
     timeline: Vec<TimelineEntry> = whole.timeline.into_iter().map(TimelineEntry::from).collect(),
-    /// The events that approval would append now, at most 500, each with the state of its aggregate after the approval.
-    /// If approval would append more than 500 events, `would_append` is empty, and `would_refuse` contains the error
-    /// `approval_too_large`.
+    /// The events that approval would append now, each with the state of its aggregate after the event. If approval
+    /// would append more than 500 events, or payloads of more than 4 MiB together, `would_append` is empty, and
+    /// `would_refuse` contains the error `approval_too_large`.
     would_append: Vec<EffectBody> = approval.would_append.into_iter().map(EffectBody::planned).collect(),
-    /// The error that approval would return now. Null if approval would succeed, or if the status of the task does not
-    /// allow approval. Also null if only stale effects prevent approval: `would_append` marks these effects as `stale`.
+    /// The error that approval would return now because of the output or its effects. Null if there is no such error,
+    /// or if the status of the task does not allow approval. Also null if only stale effects prevent approval:
+    /// `would_append` marks these effects as `stale`. `allowed_actions` shows whether the caller may approve the task.
     would_refuse: Option<AnyObject> = approval.refusal.map(|error| ApiError::from(error).body.into()),
 }
 

@@ -19,11 +19,12 @@ sent_fields! {
     /// The id or slug of the task's project.
     pub project_id: SentText,
     /// The metadata of the task. `review.allowed_decisions` lists the allowed decisions; the default is all decisions.
-    /// `review.arguments_schema` is a JSON Schema that an edit must match. The schema may have at most 64 KiB and 500
-    /// subschemas, and must not refer to other documents. `review.escalate` contains up to 20 steps `{after, to,
-    /// priority}` for an overdue task: `after` is the time after `due_at` (seconds, or text such as `30m`, `2h` or
-    /// `PT2H`), `to` is the next assignee (`agent:ID`, `user:ID`, or the fields of an assignment), and `priority` is
-    /// the new priority.
+    /// `review.required_role` (`editor` or `owner`) is the lowest role that may decide. `review.arguments_schema` is a
+    /// JSON Schema that an edit must match. The schema may have at most 64 KiB and 500 subschemas, and must not refer
+    /// to other documents. `review.escalate` contains up to 20 steps `{after, to, priority}` for an overdue task:
+    /// `after` is the time after `due_at` (seconds, or text such as `30m`, `2h` or `PT2H`), `to` is the next assignee
+    /// (`agent:ID`, `user:ID`, or the fields of an assignment), and `priority` is the new priority, unless the task
+    /// already has a higher priority. Each step requires `after` and at least one of `to` and `priority`.
     pub metadata: SentField<Option<AnyObject>>,
     /// The kind of source; the default is `api`.
     pub source_type: SentField<Option<OneOf<Sources>>>,
@@ -31,7 +32,7 @@ sent_fields! {
     pub source: SentField<Option<AnyObject>>,
     /// The due date, RFC 3339.
     pub due_at: SentText,
-    /// The initial artifacts. Each item is `{name, parts | text | data, effect}`.
+    /// The initial artifacts. Each item is `{name, parts | text | data | content, effect}`.
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     /// A key chosen by the client. A later request with the same key returns the task of the first request. The key
     /// never expires.
@@ -58,12 +59,13 @@ sent_fields! {
     /// `artifact` and `artifacts` must contain the changes.
     pub struct EditTask;
 
-    /// Fields to merge into the output's data.
+    /// Fields to merge into the data of the last artifact (RFC 7396). If the artifact has no data object, the fields
+    /// are merged into the payload of its effect.
     pub modifications: SentField<Option<AnyObject>>,
     /// The new content of the output.
     pub content: SentField<Option<AnyValue>>,
     pub text: SentText,
-    /// The next version of the output: `{id, name, parts | text | data, effect}`.
+    /// The next version of the output: `{id, name, parts | text | data | content, effect}`.
     pub artifact: SentField<Option<AnyObject>>,
     pub artifacts: SentField<Option<Vec<AnyObject>>>,
     pub comment: SentText,
@@ -88,7 +90,7 @@ sent_fields! {
 }
 
 sent_fields! {
-    /// Defers the task. Without `until` and `for_seconds`, the deferral has no end.
+    /// Defers the task. Without `until` and `for_seconds`, the deferral has no end, and `reason` is required.
     pub struct DeferTask;
 
     /// The time at which the task becomes active again, RFC 3339.
@@ -104,7 +106,8 @@ sent_fields! {
     pub struct AskTask;
 
     pub message: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
     pub expected_version: SentField<Option<u64>>,
@@ -120,7 +123,8 @@ sent_fields! {
 
     /// The requested changes.
     pub message: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
     pub expected_version: SentField<Option<u64>>,
@@ -133,7 +137,8 @@ sent_fields! {
     pub struct AnswerTask;
 
     pub message: SentText,
-    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`, with an optional
+    /// `media_type`.
     pub parts: SentField<Option<Vec<AnyObject>>>,
     pub in_reply_to: SentText,
     pub expected_version: SentField<Option<u64>>,
@@ -158,7 +163,8 @@ sent_fields! {
 }
 
 sent_fields! {
-    /// Returns a failed task to its assignee.
+    /// Returns a failed task to its assignee. If the assignee is no longer a member, or is an agent that gets no work,
+    /// the task becomes unassigned.
     pub struct RetryTask;
 
     pub comment: SentText,
