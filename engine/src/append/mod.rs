@@ -13,12 +13,12 @@
 //! 2. **Batch.** While a transaction runs, other appends wait. Then up to 512 appends are committed together. A batch
 //!    takes no further appends when the size of its events reaches 4 MiB.
 //! 3. **Staging** (`staging.rs`) processes the appends of the batch one after another. For an event with a known id,
-//!    staging returns the event that already has this id. Staging checks types, projects and expected versions,
-//!    validates payloads, looks up the targets of references that must exist, assigns versions and positions, and folds
-//!    the state after each event. A rejected append is rolled back as a whole, so the next append does not see its
-//!    events. A deleted aggregate accepts only an event that creates the aggregate again or has `restore`. Only appends
-//!    of the program itself, or of an operator's offline command, may contain events of managed types, or set the
-//!    actors and recording times of events.
+//!    staging returns the event that already has this id, or rejects the append if the contents differ. Staging checks
+//!    types, projects and expected versions, validates payloads, looks up the targets of references that must exist,
+//!    assigns versions and positions, and folds the state after each event. A rejected append is rolled back as a
+//!    whole, so the next append does not see its events. A deleted aggregate accepts only an event that creates the
+//!    aggregate again or has `restore`. Only appends of the program itself, or of an operator's offline command, may
+//!    contain events of managed types, or set the actors and recording times of events.
 //! 4. **Commit** (`store/workspace/append.rs`): one transaction writes the events, the ids that clients chose, the
 //!    agents concerned, and one commit record. If several servers share the store, the transaction also checks that
 //!    `head:log` has the position that the appender expects. If another process has written first, the appender reads

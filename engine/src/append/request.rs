@@ -14,7 +14,8 @@ const DECIDED_BYTES: usize = 1_024;
 
 /// A function that decides which events an operation appends, given the state at the end of the log.
 ///
-/// The function may run more than once: if another writer appends first, the function runs again against the new state.
+/// The function may run more than once. For example, if another writer appends first, the function runs again against
+/// the new state.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
 /// One append request. Either all of its events are appended or none.
@@ -28,7 +29,7 @@ pub struct Append {
     /// Whether the append may write to managed types. Only the dedicated operations of a managed type may write to the
     /// type.
     pub managed: bool,
-    /// The approximate size of the events' payloads, in bytes.
+    /// The approximate size of the events in memory, in bytes. An assumed size if the events are not known in advance.
     pub size_bytes: usize,
     /// The id of the upload whose bytes a file gets with the append.
     pub upload: Option<Arc<str>>,
@@ -63,7 +64,8 @@ impl Append {
         }
     }
 
-    /// Returns whether the store may already contain the append or some of its events.
+    /// Returns whether the store may already contain the append or some of its events, or whether the append's upload
+    /// may no longer be in progress.
     pub(super) fn may_be_known(&self) -> bool {
         self.request.is_some() || self.upload.is_some() || !self.event_ids.is_empty()
     }

@@ -1,4 +1,5 @@
-//! Slugs of articles. Every append is checked, so that no two articles of a project get the same slug.
+//! Slugs of articles. Appends are checked, so that no two articles of a project get the same slug. Only imported
+//! articles may get the slug of another article.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,8 +66,8 @@ pub struct Choice<'a> {
 }
 
 /// Checks the slug of an article after an event: the slug must be valid, and no other article of the project may have
-/// the same slug. A slug that the event neither changes nor restores is accepted, because articles of older logs may
-/// share a slug.
+/// the same slug. A slug that the event restores need not be valid. A slug that the event neither changes nor restores
+/// is accepted, because articles of older logs may share a slug. See [`Choice::is_imported`] for imported events.
 ///
 /// If the choice renames articles, returns the slug that the article must get instead. Returns `None` if the article
 /// keeps its slug.

@@ -118,7 +118,8 @@ impl<'a> BatchBuilder<'a> {
 
     fn stage_new(&mut self, append: &Append) -> Result<AppendOutcome> {
         if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
-            // Another server treats the upload as abandoned and is removing the upload's bytes.
+            // The upload is no longer in progress: a server has canceled the upload as abandoned, and removes the
+            // upload's bytes.
             return Err(Error::Unavailable(store::Error::Conflict));
         }
         let (events, position) = (self.events.len(), self.view.position);

@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use super::follower_map::FollowerMap;
 use crate::model::event::Event;
 
-/// The maximum size of the events in the window, in bytes. A reader that needs earlier events reads the store.
+/// The maximum size of the events in the window, in bytes. An event that concerns two agents counts twice. A reader
+/// that needs earlier events reads the store.
 const MAX_BYTES: usize = 4 << 20;
 /// The maximum number of entries in the window. An event that concerns two agents has two entries.
 const MAX_CONCERNS: usize = 10_000;
@@ -19,7 +20,7 @@ const MAX_CONCERNS: usize = 10_000;
 #[derive(Default)]
 pub struct Feeds {
     inner: Mutex<Inner>,
-    /// The position of the last event that concerns any agent.
+    /// The end of the window when an event that concerns any agent was last added.
     any: watch::Sender<u64>,
 }
 

@@ -1,8 +1,8 @@
 //! The leadership of a workspace: which of several servers runs the workspace's plugins, timers and snapshots.
 //!
-//! The leader keeps the leadership until another server takes over. Another server takes over if the leader has stopped
-//! or has not reported for ten seconds, or if an operation on the other server changes the graph. The store rejects
-//! writes of a former leader.
+//! The leader keeps the leadership until the leader closes the workspace or another server takes over. Another server
+//! takes over if the leader has released the leadership, has stopped or has not reported for ten seconds, or if an
+//! operation on the other server changes the graph. The store rejects writes of a former leader.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -28,7 +28,8 @@ pub struct PluginHost {
     stopped: PluginMap<AtomicBool>,
     /// Whether parked steps have changed since they were last counted.
     parking_changed: AtomicBool,
-    /// The time of the next retry of a parked step. Only a server that leads the workspace updates this time.
+    /// The time of the next retry of a parked step. Only a server that leads the workspace sets a time. A server that
+    /// does not lead reports that another server retries the steps.
     pub retries: Deadlines,
     /// The lock that a dry run holds. Only one dry run of a workspace runs at a time, because plugins share the
     /// engine's threads.
@@ -82,8 +83,8 @@ impl PluginHost {
         self.adopted.iter().all(|(plugin, adopted)| adopted.load().is(&self.newest(plugin)))
     }
 
-    /// Adopts versions. Only the workspace's worker calls this function, between two events. Returns whether a version
-    /// changed.
+    /// Adopts versions. On the leader, the workspace's worker calls this function between two events. On other servers,
+    /// the graph's mirror adopts the versions that the leader has adopted. Returns whether a version changed.
     pub fn adopt(&self, versions: &PluginMap<Arc<PluginVersion>>) -> bool {
         let mut has_changed = false;
         for (plugin, version) in versions.iter() {

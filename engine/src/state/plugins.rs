@@ -50,8 +50,8 @@ impl Deref for PluginVersion {
     }
 }
 
-/// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin delays no
-/// request.
+/// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin does not block
+/// the threads that serve requests.
 pub struct Plugins {
     slots: Vec<PluginSlot>,
     threads: rayon::ThreadPool,
