@@ -35,11 +35,12 @@ pub enum Error {
     Archive(object_store::Error),
     #[error("the workspace is closing")]
     Closing,
-    /// The store did not respond in time. The store may still execute a write later.
+    /// The store or the archive of backups did not respond in time. The store may still execute a write later.
     #[error("the store does not respond")]
     Unresponsive,
-    /// A batch of several requests was not written. Each request of the batch fails with the same reason.
-    #[error("the batch was not written: {0}")]
+    /// A batch of one or more requests failed. Each request of the batch fails with the same reason. The batch may
+    /// still have been written, for example if the connection to the store was lost.
+    #[error("the batch failed: {0}")]
     Batch(std::sync::Arc<dyn std::error::Error + Send + Sync>),
 }
 

@@ -12,7 +12,9 @@ pub type Arguments = ServerArguments<Action>;
 #[derive(clap::Subcommand, Debug)]
 pub enum Action {
     /// Sets the plan of a user and prints it as JSON. If the user keeps the plan, values that are not given stay
-    /// unchanged. If the plan changes, these values are taken from the server's settings for the new plan.
+    /// unchanged. If the plan changes, these values are taken from the server's settings for the new plan, or for the
+    /// default plan if the settings do not contain the new plan. A status other than trialing removes the end of the
+    /// trial.
     Set {
         /// The user's id, as shown by `users list`.
         user: String,

@@ -35,9 +35,9 @@ pub struct SourceIdentity {
 /// The reason why an article gets no text from its file.
 #[derive(Debug)]
 pub enum TextFault {
-    /// The file cannot be an article.
+    /// The file cannot be an article, or git cannot read the file. The article of the file is deleted.
     Unfit(String),
-    /// The file could not be read. Its article stays, because the file can still exist unchanged.
+    /// The file of a folder could not be read. Its article stays, because the file can still exist unchanged.
     Unread(String),
 }
 

@@ -70,7 +70,7 @@ enum BaseFields {
 pub enum ValueKind {
     Date,
     Decimal,
-    /// A date or decimal in some rows, and another value in other rows.
+    /// Values of several kinds, some of which may be dates or decimals.
     Mixed,
     /// The id of a project.
     Project,
@@ -79,7 +79,7 @@ pub enum ValueKind {
     /// Values of an aggregate's field that have none of the kinds above. The aggregate types may describe these values
     /// further.
     Field(FieldSource),
-    /// A value that is known to have none of the kinds above.
+    /// A value that is known to be neither a date nor a decimal.
     Plain,
     /// A value of an unknown kind.
     Any,
