@@ -14,7 +14,7 @@ use crate::store::control::members::GrantBasis;
 
 /// The prefix that distinguishes credentials from keys.
 const PREFIX: &str = "fwrt_";
-/// The lifetime of a credential, in milliseconds.
+/// The maximum lifetime of a credential, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
 
 /// A verified credential. `caller` is the creator of the credential, but has only the rights of the credential and

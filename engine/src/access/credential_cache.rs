@@ -159,7 +159,7 @@ pub fn without_workspace() -> Error {
     Error::forbidden(ErrorCode::NotAMember, message)
 }
 
-/// Returns the SHA-256 of a key, in hexadecimal. Only this hash is stored.
+/// Returns the SHA-256 of a key or a sign-in code, in hexadecimal. Only this hash is stored.
 pub fn hash_of(key: &str) -> String {
     hex::encode(Sha256::digest(key.as_bytes()))
 }

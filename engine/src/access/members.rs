@@ -15,8 +15,7 @@ pub enum Member {
 }
 
 impl Access {
-    /// Returns the role of a user in a workspace, or `None` if the user is not a member. All checks of membership by
-    /// other modules use this function.
+    /// Returns the role of a user in a workspace, or `None` if the user is not a member.
     pub async fn role_of(&self, workspace_id: &str, user_id: &str) -> Result<Option<Role>> {
         Ok(self.control.read_membership(workspace_id, user_id).await?.map(|member| member.role))
     }

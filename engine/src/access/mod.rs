@@ -15,8 +15,8 @@
 //!   A later token creates this workspace again if it is missing. A user who is removed from all other workspaces
 //!   therefore still has a workspace.
 //! * **Access is checked on every request.** A server that is alone on its store caches keys and users until a record
-//!   changes. With several servers, each request reads key, user, memberships and plan with one query. A token's
-//!   signature is checked once, and the result is remembered until the token expires or its issuer's keys change. The
+//!   changes. With several servers, each request reads key, user, memberships and plan with one query. The result of
+//!   checking a token's signature is cached until the token expires, its issuer's keys change or the cache is full. The
 //!   user of a token is checked on every request, like the user of a key.
 
 pub mod admission;

@@ -6,7 +6,8 @@ use crate::model::plan::OfferedPlan;
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether a new user gets a workspace of their own. If not, new users can sign in only with an invitation.
+    /// Whether users get a workspace of their own. If `allowed_email_domains` is not empty, only users with these
+    /// domains get a workspace. A new user who gets no workspace can sign in only with an invitation.
     pub auto_provision: bool,
     /// The email domains whose users get a workspace, in the normal form of addresses. Only verified addresses are
     /// compared with the domains. An empty list allows all domains, and users without a verified address.

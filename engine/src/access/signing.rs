@@ -25,7 +25,8 @@ pub const MAX_LIFETIME_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The time for which a key is kept after its creation, in milliseconds. The time is longer than the signing period, so
 /// that the key's last signatures stay valid until the signatures expire.
 const RETENTION_MS: i64 = SIGNING_PERIOD_MS + MAX_LIFETIME_MS;
-/// The minimum time between two lookups of unknown keys in the store, in milliseconds.
+/// The minimum time between two lookups of unknown keys in the store, in milliseconds. If no key in use is older than
+/// this time, every unknown key is looked up.
 const LOOKUP_INTERVAL_MS: i64 = 1_000;
 /// The time before the end of a key's signing period, in milliseconds, in which the next key may be created. The time
 /// is much longer than [`LOOKUP_INTERVAL_MS`], so every server can look up the new key before the old key stops

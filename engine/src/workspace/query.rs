@@ -1,9 +1,10 @@
 //! Queries: runs the pipelines of clients over the sources of this workspace.
 //!
 //! A query runs on a thread for blocking work, over one snapshot of the resident state. The time and memory of a query
-//! are limited. The rows come from the resident states, the log, stored snapshots completed from the log, or the graph.
-//! If the request has a `limit`, the result is divided into pages. The rows of all pages stay in memory for a minute
-//! after the last request for one of the pages. The cursor contains the position, `$$NOW` and seed of the first page.
+//! are limited. The rows come from the resident states, the log, the graph, or stored snapshots completed with resident
+//! states. If the request has a `limit`, the result is divided into pages. The rows of all pages stay in memory for a
+//! minute after the last request for one of the pages, or shorter if the page cache of the workspace is full. The
+//! cursor contains the position, `$$NOW` and seed of the first page.
 //! After the rows are evicted, a page is read again from the log, as of the moment of the first page.
 
 mod edges;
@@ -59,7 +60,7 @@ pub struct Query {
     pub page: Option<PageRequest>,
     /// Whether columns of the states are used. Does not change the result.
     pub columns: bool,
-    /// The number of rows to show after every stage. `None` shows no rows.
+    /// The maximum number of rows to show after every stage. `None` shows no rows.
     pub preview: Option<usize>,
 }
 
@@ -75,7 +76,7 @@ struct QueryCost {
 pub struct QueryOutput {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
-    /// The explanation, if `explain` was set.
+    /// The explanation, if `explain` was set and `dry_run` was not set.
     pub explain: Option<Value>,
     /// The normalized pipeline and its plan, if `dry_run` was set.
     pub plan: Option<Value>,
@@ -242,7 +243,8 @@ impl rights::Reader {
 }
 
 impl CallContext {
-    /// Waits until the caller may run another query. Fails if the wait takes too long.
+    /// Waits until the caller may run another query. Fails if the wait takes too long, or if too many queries wait
+    /// already.
     pub(super) async fn admit_query(&self) -> Result<QueryPermit> {
         self.state().admission.admit(&self.actor()).await
     }

@@ -14,11 +14,11 @@ use crate::store::workspace::log::{EventRef, take_part};
 /// The number of event references in the first read. The read may return more references, because a commit record lists
 /// all events of the commit.
 const FIRST_LISTED: u64 = 64;
-/// The maximum number of event references in one read. Each read requests more references than the previous read, up to
-/// this maximum.
+/// The maximum number of event references that one read requests. Each read requests more references than the previous
+/// read, up to this maximum.
 const MAX_LISTED: u64 = 2_048;
-/// The maximum number of references examined for one page. References to events of streams that cannot match the filter
-/// are left out without reading the events.
+/// The number of examined references at which a page ends early. References to events of streams that cannot match the
+/// filter are left out without reading the events.
 const MAX_EXAMINED_REFS: usize = 50_000;
 
 impl Reader {

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
-/// right.
+/// right, or another right that converts into this handle.
 pub trait Right: Handle + Sized {
     /// The scopes that grant the right. If `NEEDS_ALL` is set, the caller must hold all of the scopes. Otherwise, one
     /// of the scopes is enough.
@@ -95,11 +95,11 @@ macro_rules! rights {
 rights! {
     /// The right to read everything. Needs `api:read`.
     Reader: &[Scope::ApiRead], IS_FOR_AGENTS: bool = true;
-    /// The right to change the contents of the workspace. Needs `api:write`. An operation returns only the records that
-    /// it has changed, because this right does not include reading other records.
+    /// The right to change the contents of the workspace. Needs `api:write` and at least the role editor. An operation
+    /// returns only the records that it has changed, because this right does not include reading other records.
     Writer: &[Scope::ApiWrite], LEAST: Role = Role::Editor;
-    /// The right to work on the tasks of agents. Needs `api:write`. A key that is bound to agents can change tasks only
-    /// with this right, and can change only the tasks of its agents.
+    /// The right to work on the tasks of agents. Needs `api:write` and at least the role editor. A key that is bound to
+    /// agents can change tasks only with this right, and can change only the tasks of its agents.
     AgentWriter: &[Scope::ApiWrite], LEAST: Role = Role::Editor, IS_FOR_AGENTS: bool = true;
     /// The right to read the caller's own profile. Needs `profile:read` or `api:read`.
     ProfileReader: &[Scope::ProfileRead, Scope::ApiRead], IS_FOR_AGENTS: bool = true;
@@ -114,11 +114,11 @@ rights! {
     /// The right to read everything on behalf of a model. Needs `mcp:read`, a scope that grants no other right.
     /// Converts into a [`Reader`].
     McpReader: &[Scope::McpRead], IS_FOR_AGENTS: bool = true;
-    /// The right to make changes on behalf of a model. Needs `mcp:write`, a scope that grants no other right except
-    /// [`Uploader`]. Converts into a [`Writer`].
+    /// The right to make changes on behalf of a model. Needs at least the role editor, and `mcp:write`, a scope that
+    /// grants no other right except [`Uploader`]. Converts into a [`Writer`].
     McpWriter: &[Scope::McpWrite], LEAST: Role = Role::Editor;
     /// The right to store the one file that a link was created for, on behalf of the link's creator. Needs `api:write`
-    /// or `mcp:write`, which the creator must still hold. Converts into a [`Writer`].
+    /// or `mcp:write`, and at least the role editor, which the creator must still hold. Converts into a [`Writer`].
     Uploader: &[Scope::ApiWrite, Scope::McpWrite], LEAST: Role = Role::Editor;
 }
 

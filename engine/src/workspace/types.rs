@@ -26,7 +26,8 @@ const MAX_PATTERNS: usize = 1_000;
 pub struct TypeSchema {
     pub definition: Arc<Definition>,
     /// The event types observed in the log. The object of an event type maps the name of each observed payload field to
-    /// the types of the field's values.
+    /// the types of the field's values. The number of event types, the number of fields per event type and the
+    /// length of field names are limited. Event types and fields over these limits are left out.
     pub observed: Vec<(String, Object)>,
 }
 

@@ -14,8 +14,8 @@ use crate::pipeline::{self, EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::workspace::log::{EventRef, take_part};
 
-/// The number of events in the first page. The first page is small and is read alone, since the query may not need
-/// further events.
+/// The maximum number of events in the first page that is read from the store. This page is small and is read alone,
+/// since the query may not need further events.
 const FIRST_PAGE: usize = 16;
 /// The maximum number of events in each page after the first page.
 const PAGE: usize = 128;
@@ -109,7 +109,7 @@ pub struct Pages<'a> {
     /// The remaining events of the scan, whose references are not in `refs` yet.
     places: EventPlaces,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
-    /// The number of events in the next page.
+    /// The maximum number of events in the next page that is read from the store.
     page: usize,
     /// The maximum number of pages read concurrently.
     at_once: usize,

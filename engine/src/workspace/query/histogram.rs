@@ -2,7 +2,8 @@
 //!
 //! Times of recording grow with the positions of events. A binary search therefore finds the position at which each
 //! bucket begins, and reads only a few events. Times of occurrence are listed in commits, so they are read without the
-//! events. Only a filter by event type or actor reads all events, without their payloads.
+//! events, except for old commits that do not list them. A filter by event type or actor reads all events in the range
+//! of positions, without their payloads.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -40,7 +41,8 @@ pub enum CountedBy {
 /// The events to count, and the time range to count in. The range includes `from` and `to`, in milliseconds since the
 /// epoch. Without `from`, the range begins at the earliest time of an event. Without `to`, the range ends at the latest
 /// time of an event. If `by` is `Occurred`, only events that match the filter determine the earliest and the latest
-/// time. If `by` is `Recorded`, all events of the log determine these times.
+/// time. If `by` is `Recorded`, all events of the log determine these times. If there are no such events, a missing
+/// bound equals the other bound, or the current time if both bounds are missing.
 #[derive(Debug, Clone)]
 pub struct HistogramQuery {
     pub buckets: usize,
@@ -50,8 +52,8 @@ pub struct HistogramQuery {
     pub filter: LogFilter,
 }
 
-/// The numbers of events in the buckets of a time range. All buckets have the same length. The range includes `from`
-/// and `to`, in milliseconds since the epoch.
+/// The numbers of events in the buckets of a time range. Each bucket has the length `bucket_ms`, but the last bucket
+/// ends at `to` and may be shorter. The range includes `from` and `to`, in milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
     pub from: i64,
@@ -104,7 +106,7 @@ struct Counter<'c> {
     reader: &'c QueryReader<'c>,
     counting: &'c HistogramQuery,
     filter: StreamFilter,
-    /// The recording time of each event that was read, by the position of the event.
+    /// The recording times that the binary searches have read, by the position of the event.
     times: HashMap<u64, i64>,
 }
 

@@ -1,5 +1,6 @@
-//! Pages of a query result. The rows are cached for a minute after the last request. If a later page is requested after
-//! the rows were evicted, the pipeline runs again as of the moment of the first request.
+//! Pages of a query result. The rows are cached for a minute after the last request, or shorter if the page cache of
+//! the workspace is full. If a later page is requested after the rows were evicted, the pipeline runs again as of the
+//! moment of the first request.
 
 use sha2::{Digest, Sha256};
 

@@ -13,7 +13,8 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::store::workspace::log::EventRef;
 
-/// The minimum number of event references listed at a time.
+/// The number of event references to list at a time. A listing of the log may read more references, because a commit
+/// record lists all events of the commit.
 const MIN_LISTED: usize = 1_024;
 /// The maximum number of events that one read lists for a stream, if several streams are listed separately.
 const MAX_LISTED_PER_STREAM: u64 = 64;

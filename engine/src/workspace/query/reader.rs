@@ -55,7 +55,7 @@ impl QueryReader<'_> {
     }
 
     /// Folds an aggregate from the log, up to a version. With `until`, leaves out the events that occurred after this
-    /// time. Returns `None` if no events are left to fold.
+    /// time. Returns `None` if no events are left to fold, or if the type of the aggregate is not defined.
     pub fn fold(&self, now: &Aggregate, version: u64, until: Option<i64>) -> Result<Option<Aggregate>> {
         let Some(definition) = self.definitions.get(&now.aggregate_type) else { return Ok(None) };
         let mut pages = StreamPages::new(now.id.clone(), 1..=version);

@@ -342,7 +342,8 @@ impl StateReader<'_> {
             if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
                 break;
             }
-            // Derived facts exist only for current states, in memory. Past states have no derived facts.
+            // Enrichment facts exist only for current states, in memory. A scan as of an earlier moment returns no
+            // facts. A later page of a scan of current states returns the current facts, like `QueryReader::state_at`.
             if scan.as_of == AsOf::Now
                 && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
             {
