@@ -25,8 +25,9 @@ use crate::named_locks::NamedLock;
 use crate::state::State;
 use crate::store::{self, Database};
 
-/// The context in which a caller works in a workspace. The context only reads. The handles that grant rights are built
-/// on the context.
+/// The context in which a caller works in a workspace. The context only reads the contents of the workspace, but
+/// gives access to the renewal of leases and to the presence of agents. The handles that grant rights are built on the
+/// context.
 #[derive(Clone)]
 pub struct CallContext {
     access: Arc<Access>,
@@ -165,7 +166,8 @@ impl CallContext {
     }
 }
 
-/// A handle on a workspace. Only this module and its submodules create handles.
+/// A handle on a workspace. `Engine::enter` and `Engine::listen` create handles. Some handles convert into other
+/// handles.
 pub trait Handle: Clone + Send + Sync + 'static {
     /// Returns the handle for a caller whose right has been checked.
     fn of(context: CallContext) -> Self;

@@ -75,8 +75,8 @@ impl Reader {
         Ok(EventCausality { event, by, plugin, events, edges, more })
     }
 
-    /// Returns the ids of all events that plugins could have derived from the event, including the answers of scripted
-    /// agents.
+    /// Returns the ids of all events that the enabled plugins could have derived from the event, including the answers
+    /// of scripted agents. Events derived by plugins that are no longer enabled are not found.
     fn derived_ids(&self, event_id: &str) -> Vec<Arc<str>> {
         let plugins = &self.context.state().plugins;
         let mut ids: Vec<Arc<str>> = Vec::new();
@@ -87,7 +87,9 @@ impl Reader {
         ids
     }
 
-    /// Returns, for each task that the event caused, the id of the event that created the task.
+    /// Returns the ids of the events that created the tasks whose source names the event. Stops after
+    /// [`MAX_CAUSED`] + 1 tasks, newest first. The source alone does not prove that the event caused the task, because
+    /// clients choose the sources of the tasks that they create.
     async fn task_event_ids(&self, event_id: &str) -> Vec<Arc<str>> {
         let mut ids = Vec::new();
         let visit = |task: &Arc<Aggregate>| {
@@ -125,7 +127,7 @@ impl CallContext {
     }
 }
 
-/// Returns whether the event caused the task.
+/// Returns whether the source of the task names the event.
 fn is_about(task: &Aggregate, event_id: &str) -> bool {
     let source = task.state.get("source").and_then(|source| source.get("event_id"));
     source.and_then(Value::as_str) == Some(event_id)

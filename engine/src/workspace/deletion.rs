@@ -56,7 +56,7 @@ impl Administrator {
     }
 
     /// Begins the grace period after which a workspace is deleted. A grace period that has already begun stays
-    /// unchanged. Returns the workspace.
+    /// unchanged. Returns the workspace. Fails for the first workspace, which cannot be deleted.
     pub async fn delete_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
@@ -66,7 +66,8 @@ impl Administrator {
         .await
     }
 
-    /// Cancels the deletion of a workspace whose grace period has not ended. Returns the workspace.
+    /// Cancels the planned deletion of a workspace, if there is one. Returns the workspace. Fails if the workspace was
+    /// removed.
     pub async fn keep_workspace(&self, id: &str) -> Result<ListedWorkspace> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move { operation.access().keep_workspace(&id).await }).await

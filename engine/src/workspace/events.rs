@@ -91,14 +91,16 @@ pub enum ReadDirection {
     Backward,
 }
 
-/// The maximum number of events examined for one page. At this limit, the page ends early.
+/// The number of examined events at which a page ends early. The last read may exceed this number by less than
+/// [`Stride::MAX`] events.
 pub(super) const MAX_EXAMINED_EVENTS: usize = 5_000;
-/// The maximum total size of the events that the filter rejects for one page, in bytes. At this limit, the page ends
-/// early.
+/// The total size in bytes of the rejected events of one page at which the page ends early. The last read may exceed
+/// this size.
 pub(super) const MAX_REJECTED_BYTES: usize = 16 << 20;
 
-/// The minimum time between two checks of the log by a waiting reader. All appends within this time together wake the
-/// reader only once. A stream that has reached the end of the log also waits for this time before the next read.
+/// The time that a waiting reader lets pass after a wake-up before the reader checks the log again, so that the appends
+/// within this time cause only one check. The first wake-up of a request causes a check immediately. A stream that has
+/// reached the end of the log also waits for this time before the next read.
 pub const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Writer {

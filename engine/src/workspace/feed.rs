@@ -25,9 +25,10 @@ use crate::model::id::AggregateId;
 use crate::state::State;
 use crate::store::workspace::log::EventRef;
 
-/// The maximum number of log positions examined per page.
+/// The maximum number of events per page that come from memory, and of log positions per scan of the log.
 const POSITIONS_PER_PAGE: usize = 2_048;
-/// The maximum number of events read from the store per page.
+/// The maximum number of events of the feed that are read from the store per page. Earlier events of the tasks, which
+/// may be needed for the earlier states, are not counted.
 const EVENTS_PER_PAGE: usize = 64;
 /// The maximum number of tasks in the cache of a feed. The cache contains the state of each task after the last event
 /// that the feed has read.
@@ -88,8 +89,8 @@ impl Feed {
         self.position
     }
 
-    /// Returns whether the agent of the feed is deleted. The feed then gets no further items. A feed of all agents
-    /// never ends.
+    /// Returns whether the agent of the feed is deleted. After the deletion, the feed gets only the items that report
+    /// the handover of the agent's open tasks. A feed of all agents never ends.
     pub fn has_ended(&self) -> bool {
         let resident = &self.context.state().folded;
         self.agent.as_ref().is_some_and(|id| !resident.get(id).is_some_and(|agent| is_agent(&agent)))

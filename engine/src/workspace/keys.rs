@@ -1,5 +1,5 @@
-//! Creates, lists, rotates and revokes keys, and creates sign-in codes. The secret of a key is returned once, on
-//! creation, and is not stored.
+//! Creates, lists, rotates and revokes keys, and creates sign-in codes. The secret of a key is returned once, when the
+//! key is created or is the successor of a rotated key. The key's record contains only the hash of the secret.
 
 use std::sync::Arc;
 
@@ -34,8 +34,9 @@ impl Reader {
 }
 
 impl Writer {
-    /// Creates a key. The key may have no scope that the caller lacks, and may not expire after the caller's key. If
-    /// `request` is repeated, only one key is created.
+    /// Creates a key. The key may have no scope that the caller lacks or that the caller's plan does not cover, and may
+    /// not expire after the caller's key. If `request` is repeated, returns the key that the first request created,
+    /// without its secret.
     pub async fn create_key(&self, new: NewKey, request: Option<&IdempotentRequest>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.context.state().clock.now_ms())?;
         self.check_agents(new.agents.as_deref()).await?;
@@ -66,7 +67,8 @@ impl Writer {
 
     /// Creates the successor of a key of the caller's user. The replaced key expires after `ends_after_ms`
     /// milliseconds, unless the key expires earlier anyway. Allowed for the caller's own key, and for keys that the
-    /// caller could have created. If `request` is repeated, only one successor is created.
+    /// caller could have created. If `request` is repeated, returns the successor that the first request created,
+    /// without its secret.
     pub async fn rotate_key(
         &self,
         key_id: &str,

@@ -13,7 +13,7 @@ use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
 
-/// The maximum number of agents that one request may name. The same limit applies to claims.
+/// The maximum number of agents that a heartbeat may name. The same limit applies to the claims of a heartbeat.
 const MAX_NAMED: usize = 1_000;
 /// The maximum number of agents that a credential may name. A credential is sent in a URL.
 const MAX_IN_CREDENTIAL: usize = 100;
@@ -33,8 +33,9 @@ pub struct Heartbeat {
     /// The claims that the worker holds, as pairs of a task id and a claim number. If `claims` is `None`, the claims of
     /// `instance` are renewed.
     pub claims: Option<Vec<(String, u64)>>,
-    /// The instance that the worker named in its claims. If `claims` and `instance` are both `None`, the claims that
-    /// the caller's key made without an instance are renewed.
+    /// The instance that the worker named in its claims. If `claims` and `instance` are both `None`, the claims without
+    /// an instance that were made with the caller's key or session, or by the caller, are renewed. Claims that record
+    /// no key, session or user are renewed as well.
     pub instance: Option<String>,
 }
 

@@ -20,10 +20,11 @@
 //!
 //! # Operations
 //!
-//! An operation does not end with its request. Code that changes a workspace is reached through an `Operation`, which
-//! exists only inside a task that `Operation::perform` starts. If the client disconnects, the operation continues. A
-//! workspace that closes waits a short time for its operations. Readers hold a `DatabaseReader`, which has no functions
-//! that write, so the compiler rejects a reader that changes something.
+//! An operation does not end with its request. Code that changes the contents of a workspace is reached through an
+//! `Operation`, which exists only inside a task that `Operation::perform` starts. If the client disconnects, the
+//! operation continues. A workspace that closes waits a short time for its operations. Readers hold a `DatabaseReader`,
+//! which has no functions that write, so the compiler rejects a reader that changes the contents. The presence of
+//! agents, acknowledged positions and renewed leases are written outside of operations.
 //!
 //! Events of tasks, agents, projects and files are appended only by dedicated operations, by the program itself (for
 //! example by its timers), and by an import into a store that no server has open (`Engine::offline`). Staging rejects

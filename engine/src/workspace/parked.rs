@@ -1,4 +1,5 @@
-//! Lists, replays and deletes parked steps, which are steps that failed.
+//! Lists, replays and deletes parked steps, which are steps that failed, or that were not run because their plugin was
+//! stopped or paused.
 
 mod groups;
 mod selection;

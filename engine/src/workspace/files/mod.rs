@@ -1,4 +1,5 @@
-//! Files: managed aggregates, one per path. Their events refer only to bytes that are completely stored.
+//! Files: managed aggregates, one per path. An event of an upload refers only to bytes that are completely stored. An
+//! imported event may refer to bytes that no longer exist.
 //!
 //! The order is always the same: reserve storage, write the bytes, append the event, and then remove bytes that no file
 //! refers to any more. Deleting an aggregate does not delete the files attached to it.

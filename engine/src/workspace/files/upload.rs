@@ -228,7 +228,7 @@ fn while_granted(bytes: Incoming, mut grant: Grant) -> Incoming {
     .boxed()
 }
 
-/// Returns the payload of a file event. Every event contains all fields.
+/// Returns the payload of a file event. Every event contains all fields that have a value, even unchanged fields.
 fn payload(target: &UploadTarget, new: &NewFile, received: &ReceivedBytes, upload: &Arc<str>) -> Object {
     let text = |text: &Option<String>| text.as_deref().map(Value::from);
     object_of([

@@ -17,8 +17,8 @@ use crate::offload::on_blocking_thread;
 use crate::workspace::call_context::Operation;
 use crate::workspace::rights::Writer;
 
-/// The maximum number of retries of an edit or an answer. An attempt is retried if it fails because an agent added
-/// output or asked another question at the same time.
+/// The maximum number of retries of an edit, a question or an answer. An attempt is retried if it fails because the
+/// output of the task or the agent's question changed at the same time.
 const MAX_ATTEMPTS: usize = 8;
 
 /// The result of a person's action.

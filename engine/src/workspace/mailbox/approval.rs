@@ -33,10 +33,11 @@ const MAX_READ_EVENTS: u64 = 10_000;
 #[derive(Default)]
 pub struct Approval {
     /// The events that an approval would append for effects now, with the states after these events. Empty if the task
-    /// has no effects or cannot be approved.
+    /// has no effects, if the status of the task allows no approval, or if an effect cannot be applied.
     pub would_append: Vec<EffectView>,
-    /// The error with which an approval would be rejected. `None` if only the status of the task prevents an approval.
-    /// A stale effect causes no error here, but is marked in `would_append`.
+    /// The error with which an approval would be rejected. `None` if the approval would succeed, or if only the status
+    /// or the review of the task prevents an approval. A stale effect causes no error here, but is marked in
+    /// `would_append`.
     pub refusal: Option<Error>,
 }
 

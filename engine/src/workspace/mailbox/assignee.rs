@@ -1,5 +1,6 @@
 //! Checks whether a user may be assigned a task, and whether the escalation of a task names users and agents who exist.
-//! Users are not part of the log, so users are checked here, before the append. The append itself checks agents.
+//! Users are not part of the log, so users are checked here, before the append. The append itself checks the agent to
+//! whom a task is assigned. The agents of an escalation are checked here.
 
 use crate::error::{Error, Result};
 use crate::mailbox::reason_for_no_work;
@@ -19,8 +20,9 @@ impl CallContext {
         }
     }
 
-    /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or disabled. If the user or
-    /// agent leaves between this check and the escalation, the task escalates to the owner of the workspace instead.
+    /// Rejects an escalation to a user who is not a member, or to an agent that is unknown or gets no work. If the
+    /// user has left or the agent gets no work when the task escalates, the task goes to the owner of the workspace
+    /// instead.
     pub(super) async fn check_escalation(&self, metadata: &Object) -> Result<()> {
         if !review::is_in(metadata) {
             return Ok(());

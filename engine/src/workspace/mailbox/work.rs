@@ -62,7 +62,7 @@ impl ActionOutcome {
 
 impl AgentWriter {
     /// Performs an agent's action on a task and returns the changed task. Then marks the agent as present, unless the
-    /// action is `Cancel`.
+    /// action is `Cancel`, or neither the request nor the key names the agent.
     pub async fn work_on_task(
         &self,
         id: &str,
@@ -112,7 +112,7 @@ impl AgentWriter {
     }
 
     /// Marks an agent as present, because the agent has sent a request. Does nothing if the agent was marked less than
-    /// [`SEEN_AGAIN_MS`] ago.
+    /// [`SEEN_AGAIN_MS`] ago, or if the agent is unknown or deleted.
     pub(super) async fn seen(&self, agent_id: &str) {
         let state = self.context.state();
         let Some(agent) = state.folded.get(agent_id).filter(|found| is_agent(found)) else { return };

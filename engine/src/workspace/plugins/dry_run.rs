@@ -20,7 +20,8 @@ pub use crate::consumer::plugins::dry_run::{HookResult, Trial};
 
 /// The maximum number of events in one dry run.
 pub const MAX_TRIALS: usize = 200;
-/// The maximum number of events that a dry run reads to find events for the plugin.
+/// The number of read events at which a dry run stops searching for events for the plugin. The last read may exceed
+/// this number.
 const MAX_EXAMINED_EVENTS: usize = 20_000;
 
 /// The maximum duration of all calls of a dry run together, in milliseconds. A dry run that reaches this duration
