@@ -276,8 +276,10 @@ async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, hist
                 let (events, feed) = staged.events_with_feed();
                 state.publish(&events, staged.aggregates, &feed);
                 state.report_log();
-                // If the batch had events, the log has advanced, so the store rejects every earlier write now.
-                history.settled_at = None;
+                // The batch has advanced the log, so the store rejects every earlier write now.
+                if !events.is_empty() {
+                    history.settled_at = None;
+                }
                 history.pause = repeated_at.map(|began| MAX_TURN.min(began.elapsed()));
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // The send fails if the waiter has stopped waiting.

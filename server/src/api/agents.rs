@@ -167,9 +167,7 @@ impl Api {
         access: ApiRead,
         /// Only agents with this status.
         status: Query<Option<OneOf<AgentStatuses>>>,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         page_bytes: Data<&PageBytes>,

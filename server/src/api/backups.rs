@@ -90,9 +90,7 @@ impl Api {
         archiving: Data<&ServerArchive>,
         /// Only the backup of this workspace, given by its id.
         workspace_id: Query<Option<String>>,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<BackupPage>> {

@@ -170,8 +170,10 @@ no_content!(KeyRevocationResponse: "The key was revoked.");
 
 #[OpenApi(tag = "Section::Keys")]
 impl Api {
-    /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
-    /// own keys. A caller with a key that is bound to agents sees only this key.
+    /// Lists the keys of the workspace, newest first, without their secrets.
+    ///
+    /// Callers who are not owners see only their own keys. A caller with a key that is bound to agents sees only this
+    /// key.
     ///
     /// All keys are on one page, unless the page reaches `limit` or its maximum size in bytes. The field `display`,
     /// such as `sk_ab12…9f`, identifies a key without its secret.

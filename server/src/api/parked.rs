@@ -29,9 +29,7 @@ impl Api {
         access: ApiRead,
         /// Only the steps of this plugin.
         plugin: Query<Option<String>>,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<PageBody<ParkedBody>>> {
@@ -56,9 +54,9 @@ impl Api {
         Ok(JsonResponse::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
-    /// Replays parked steps, oldest first: all steps of enabled plugins, the steps of one plugin or of a group, or the
-    /// steps with the given ids.
+    /// Replays parked steps, oldest first.
     ///
+    /// Replays all steps of enabled plugins, the steps of one plugin or of a group, or the steps with the given ids.
     /// One request replays at most 1,000 steps. If `more` is true in the response, further steps remain, and a request
     /// with `after` continues with these steps. If the request selects a different number of steps than `expected`, the
     /// request is rejected (409 `count_mismatch` with `count`). Therefore a request with `expected` cannot replay steps
@@ -91,9 +89,9 @@ impl Api {
         Ok(JsonResponse::new(&GroupsBody::from(groups)))
     }
 
-    /// Deletes parked steps without running the steps again: all steps of enabled plugins, the steps of one plugin or
-    /// of a group, or the steps with the given ids.
+    /// Deletes parked steps without running the steps again.
     ///
+    /// Deletes all steps of enabled plugins, the steps of one plugin or of a group, or the steps with the given ids.
     /// The plugin's facts from the events of these steps stay missing until the plugin is replayed over the log. A
     /// request without `ids` requires `expected`, the number of the steps. If the request selects a different number of
     /// steps, the request is rejected (409 `count_mismatch` with `count`).

@@ -71,9 +71,7 @@ impl Api {
     async fn list_workspaces(
         &self,
         access: OperatorWrite,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<PageBody<WorkspaceBody>>> {
@@ -135,9 +133,7 @@ impl Api {
     async fn list_users(
         &self,
         access: OperatorWrite,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<PageBody<UserBody>>> {

@@ -41,7 +41,7 @@ const KNOWN: [(&str, &str, &str); 23] = [
     ("header", "If-None-Match", "The `ETag` that the client has. If this tag is still current, the response is 304."),
 ];
 const IF_MATCH: &str =
-    "The expected version, in quotes, or `*` for any existing version. The response is 409 if the version differs.";
+    "The expected current version, in quotes, or `*` for any version. The response is 409 if the version is another.";
 const LAST_EVENT_ID: &str =
     "For a stream, the position of the last event that the client received. The stream continues after this event.";
 

@@ -56,9 +56,7 @@ impl Api {
         waiting_on: Query<Option<OneOf<WaitedFor>>>,
         /// Only tasks with one of these priorities, separated by commas.
         priority: Query<Option<String>>,
-        /// Rows per page, 1 to 200; the default is 50.
-        #[oai(name = "limit")]
-        Query(rows): Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         page_bytes: Data<&PageBytes>,
