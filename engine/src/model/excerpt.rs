@@ -74,6 +74,8 @@ mod tests {
         assert_eq!(shown, format!("\"{}…", "é".repeat(MAX_CHARS - 1)));
         assert_eq!(excerpt_of("x".repeat(1 << 20)), format!("{}…", "x".repeat(MAX_CHARS)));
         assert_eq!(excerpt_of("x".repeat(MAX_CHARS)), "x".repeat(MAX_CHARS));
+        assert_eq!(cut(500, "é".repeat(500)), "é".repeat(500));
+        assert_eq!(cut(500, "é".repeat(501)), format!("{}…", "é".repeat(500)));
     }
 
     #[test]

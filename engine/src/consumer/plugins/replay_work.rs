@@ -1,6 +1,7 @@
 //! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for the tasks
 //! that have failed.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::parking::step_id;
@@ -31,7 +32,7 @@ pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64
     for ids in open_tasks(&state, plugin).await.chunks(PAGE) {
         let mut inputs = Vec::with_capacity(ids.len());
         for id in ids {
-            if let Some(context) = asked(&state, id, from_position..=worker.position()).await? {
+            if let Some(context) = asked(&state, id, from_position.saturating_add(1)..=worker.position()).await? {
                 inputs.push(Arc::new(worker.scripted_agents.prepare(&FollowerView::new(&state), &Arc::new(context))));
             }
         }
@@ -66,7 +67,8 @@ pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64
 pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Result<u64> {
     let mut count = 0;
     for id in open_tasks(state, plugin).await {
-        count += u64::from(asked(state, &id, from_position..=state.graph_progress.position()).await?.is_some());
+        let positions = from_position.saturating_add(1)..=state.graph_progress.position();
+        count += u64::from(asked(state, &id, positions).await?.is_some());
     }
     Ok(count)
 }
@@ -122,12 +124,8 @@ fn works_by(state: &State, agent: &str, plugin: &str) -> bool {
 }
 
 /// Returns the last event that made a task wait for its current agent. Returns `None` if there is no such event, or if
-/// the event's position is outside `positions`. The start of `positions` is excluded.
-async fn asked(
-    state: &State,
-    id: &AggregateId,
-    positions: std::ops::RangeInclusive<u64>,
-) -> Result<Option<EventContext>> {
+/// the event's position is outside `positions`.
+async fn asked(state: &State, id: &AggregateId, positions: RangeInclusive<u64>) -> Result<Option<EventContext>> {
     let (Some(now), Some(definition)) = (state.folded.get(id.as_str()), state.types.get(TASK)) else { return Ok(None) };
     let agent = Task::new(&now).assigned_agent();
     let mut pages = StreamPages::new(id.clone(), 1..=now.version);
@@ -144,6 +142,5 @@ async fn asked(
         }
         tokio::task::yield_now().await;
     }
-    let is_within = |position: u64| position > *positions.start() && position <= *positions.end();
-    Ok(asked.filter(|asked| is_within(asked.event.position)))
+    Ok(asked.filter(|asked| positions.contains(&asked.event.position)))
 }
