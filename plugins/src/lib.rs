@@ -10,7 +10,7 @@
 //!
 //! * **Strict at load.** Before the store is opened, each manifest is read, each script is compiled, each call in a
 //!   script is compared with the existing functions, and the plugin's own cases are run. Any mistake prevents the
-//!   start, and is reported with file, line and column.
+//!   start, and is reported with the file or setting and, if known, with the line and column.
 //! * **Tolerant at run time.** A call runs on a thread that the caller provides. The call is stopped at its limits on
 //!   steps, time, memory and sizes. A panic in the call is caught. A mistake in the result is reported with the path of
 //!   the wrong value (`hook::Failure`).

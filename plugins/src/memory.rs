@@ -39,7 +39,7 @@ pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
 }
 
 fn count(bytes: i64) {
-    // A thread that is ending has already dropped its counters. Such a thread runs no script.
+    // A thread that is ending may already have dropped its counters. Such a thread runs no script.
     let _ = HELD.try_with(|held| {
         let net = held.get().net.wrapping_add(bytes);
         held.set(MemoryCounters { net, peak: held.get().peak.max(net) });

@@ -48,7 +48,8 @@ pub type Serve<R> = fn(R, EndpointRequest) -> Responding;
 /// The future that resolves to a response.
 pub type Responding = Pin<Box<dyn Future<Output = Result<Response>> + Send>>;
 
-/// A response. If the client already has the body with the same `ETag`, the server sends status 304 without the body.
+/// A response. If the status is 200 and the client already has the body with the same `ETag`, the server sends status
+/// 304 without the body.
 pub type Response = http::Response<Vec<u8>>;
 
 /// A request to an endpoint.

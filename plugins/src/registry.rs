@@ -1,5 +1,5 @@
-//! Loads the enabled plugins when the server starts, and other versions of these plugins while the server runs. If a
-//! plugin cannot be loaded at the start, the server does not start.
+//! Loads the enabled plugins when the server starts. While the server runs, loads other versions of these plugins, and
+//! drafts of scripted plugins for dry runs. If a plugin cannot be loaded at the start, the server does not start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

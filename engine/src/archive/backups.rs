@@ -1,8 +1,10 @@
 //! Archives the events of workspaces on a running server, and maintains the archive periodically.
 //!
-//! The server that leads a workspace archives the workspace. If another server archives the same workspace, the bucket
-//! keeps the first of two segments with the same number. A bucket that does not respond delays only two things: the
-//! archive, and the appends that wait until their events are archived.
+//! The server that leads a workspace archives the workspace. Two cases are exceptions: a server also archives the
+//! workspaces that it does not have open, every 30 seconds, and the workspaces to which it appends events that wait
+//! until they are archived. If two servers archive the same workspace, the bucket keeps the first of two segments with
+//! the same number. A bucket that does not respond delays the archive, the restores, the stop of the server, and the
+//! appends that wait until their events are archived. All other appends continue.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -50,7 +52,8 @@ const OWNER: &str = "installation";
 pub struct BackupSettings {
     /// The time for which events are gathered before they are archived, in milliseconds.
     pub flush_ms: u64,
-    /// The time for which removed data stays in the archive, in milliseconds.
+    /// The time for which the archive keeps the bytes of deleted and replaced files, the archives of deleted
+    /// workspaces, and earlier dumps of the control database, in milliseconds.
     pub retention_ms: i64,
     /// Whether each archive is verified once a day.
     pub verify: bool,
@@ -76,7 +79,8 @@ pub struct Backups {
     slots: Mutex<HashMap<Arc<str>, Arc<ArchiveSlot>>>,
     /// Whether this server has checked that the archive belongs to this installation.
     is_owner: AtomicBool,
-    /// Whether this server has checked that its key opens the newest dump.
+    /// Whether the last attempt to archive the control database succeeded. If so, the next attempt does not check again
+    /// that the key of this server opens the newest dump.
     is_control_checked: AtomicBool,
     /// The reason why the last dump of the control database failed.
     control_error: Mutex<Option<String>>,
@@ -118,7 +122,8 @@ pub(super) struct ArchivePosition {
     last_recorded_at: Option<i64>,
     /// The time of the last successful attempt, in milliseconds since 1970.
     advanced_at: i64,
-    /// Whether a closed workspace has been archived to the end of its log.
+    /// Whether a closed workspace has been archived to the end of its log. Always `false` if other servers can use the
+    /// store.
     is_settled: bool,
     error: Option<String>,
 }
@@ -200,8 +205,8 @@ impl Backups {
         self.archive_control().await;
     }
 
-    /// Returns the open workspaces that this server leads and that have events or definitions to archive. Clears
-    /// `is_settled` of every open workspace.
+    /// Returns the open workspaces that this server leads and that may have events or definitions to archive. Includes
+    /// each workspace that this server has not archived since its start. Clears `is_settled` of every open workspace.
     fn due(&self) -> Vec<OpenWorkspace> {
         let open = self.engine.open_workspaces().into_iter();
         let due = open.filter(|usage| {
@@ -379,7 +384,7 @@ impl Backups {
         self.slots.lock().entry(id.clone()).or_default().clone()
     }
 
-    /// Returns the ids of the workspaces that this server has archived.
+    /// Returns the ids of the workspaces whose archives this server has written or found complete.
     pub(super) fn archived_ids(&self) -> Vec<Arc<str>> {
         self.slots.lock().iter().filter(|(_, slot)| slot.reached.lock().epoch > 0).map(|(id, _)| id.clone()).collect()
     }

@@ -33,8 +33,8 @@ pub struct ListedObject {
 
 impl Bucket {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// configures the object store. The options have the names of the environment variables that the vendor's tools
-    /// read.
+    /// configures the object store. The options have the names of the environment variables that the crate
+    /// `object_store` reads, such as `AWS_ACCESS_KEY_ID`. Unknown options are ignored.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Bucket> {
         Ok(Bucket(Blobs::open_objects(url, options)?))
     }

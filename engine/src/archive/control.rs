@@ -1,5 +1,6 @@
-//! Dumps of the control database in the archive: workspaces, users, members, keys as hashes, invitations, plans,
-//! devices and released plugins.
+//! Dumps of the control database in the archive: workspaces and their deletions, users with their plans, members, keys
+//! as hashes, revoked keys, removed members, invitations, devices, released plugins, and the secrets that sign links
+//! and licenses.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +28,8 @@ struct DumpLine {
 }
 
 /// Writes a dump if anything other than the last use of keys has changed since the last dump. If `is_checked` is
-/// `false`, also writes a dump if the last dump cannot be read with the archive's key. Returns whether a dump was
-/// written.
+/// `false`, also writes a dump if the last dump cannot be read with the archive's key. Writes nothing if another server
+/// writes a dump at the same time. Returns whether a dump was written.
 pub async fn write(archive: &Archive, control: &DatabaseReader, now_ms: i64, is_checked: bool) -> Result<bool> {
     // Lists the dumps before the records are read, so that `write_after` notices a dump of another server with later
     // records.

@@ -1,5 +1,5 @@
-//! The bytes of files in the archive, stored under their SHA-256. The bytes of a deleted file stay for the retention
-//! period.
+//! The bytes of files in the archive, stored under their SHA-256. Bytes to which no file refers any more stay for the
+//! retention period.
 //!
 //! One server may remove bytes that no file has used for the retention period, while another server copies the same
 //! bytes for a new file. Both servers use two objects: the record that the bytes are unused, and the note that the
@@ -101,8 +101,9 @@ pub async fn note_missing(bucket: &Bucket, workspace_id: &str, sha256: &str) -> 
     bucket.put(&missing_key(workspace_id, sha256), Bytes::new()).await
 }
 
-/// Copies the bytes of a file into the archive, unless the archive has these bytes. Returns `false` if the bytes no
-/// longer exist, because the file was replaced or deleted. Fails with a conflict while a sweep removes the same bytes.
+/// Copies the bytes of a file into the archive, unless the archive has these bytes. Returns `false` if the stored bytes
+/// are incomplete or no longer exist, usually because the file was replaced or deleted. Fails with a conflict while a
+/// sweep removes the same bytes. After an interrupted removal, fails with a conflict for ten minutes.
 pub async fn copy(
     bucket: &Bucket,
     blobs: &Blobs,

@@ -24,7 +24,8 @@ pub struct ArchivedWorkspace {
     pub epoch: u64,
     /// The position up to which the log is archived.
     pub position: u64,
-    /// The time at which the first archived event was recorded, in milliseconds since 1970.
+    /// The time at which the first event of the first segment was recorded, in milliseconds since 1970. `None` if the
+    /// first segment contains only definitions, even if later segments contain events.
     pub from: Option<i64>,
     /// The time at which the last archived event was recorded, in milliseconds since 1970.
     pub to: Option<i64>,
@@ -37,12 +38,13 @@ pub struct ArchivedWorkspace {
 impl Archive {
     /// Opens the archive at `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or
     /// `az://CONTAINER/PREFIX`. `options` configures the object store. The options have the names of the environment
-    /// variables that the vendor's tools read.
+    /// variables that the crate `object_store` reads, such as `AWS_ACCESS_KEY_ID`. Unknown options are ignored.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>, key: SealingKey) -> Result<Archive> {
         Ok(Archive { bucket: Bucket::open(url, options)?, key: Arc::new(key) })
     }
 
-    /// Returns the ids of the workspaces with an archive, sorted.
+    /// Returns the ids of the workspaces that have a folder in the archive, sorted. In a `file://` archive, the empty
+    /// folder of a removed archive may remain.
     pub async fn workspaces(&self) -> Result<Vec<Arc<str>>> {
         let folders = self.bucket.folders("").await?;
         let is_id = |name: &String| uuid::Uuid::try_parse(name).is_ok();
@@ -58,7 +60,8 @@ impl Archive {
         }
     }
 
-    /// Describes an epoch of the archive of a workspace. Returns `None` if the archive has no segments of the epoch.
+    /// Describes an epoch of the archive of a workspace, with the earlier epochs that the epoch continues. Returns
+    /// `None` if the archive lacks one of these epochs.
     pub async fn describe_epoch(&self, workspace_id: &str, epoch: u64) -> Result<Option<ArchivedWorkspace>> {
         check_id(workspace_id)?;
         // A folder may remain after its objects were removed.

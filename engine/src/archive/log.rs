@@ -1,8 +1,9 @@
 //! The archived log of a workspace: its epochs, the list of its segments, and a reader of consecutive segments.
 //!
 //! An epoch is one history of a log. After the store was reset to an earlier state, different events are appended at
-//! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place
-//! where the histories diverge.
+//! positions that are already archived. The archiver then begins a new epoch, which names its parent and the place in
+//! the parent's history after which the new epoch begins: the end of the last segment that both histories contain, or
+//! the beginning of the log.
 
 use serde::{Deserialize, Serialize};
 

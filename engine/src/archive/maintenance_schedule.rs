@@ -1,5 +1,6 @@
 //! Periodic maintenance of the archive. Every hour: merges and digests. Every day: verification, and the removal of
-//! data whose retention has expired.
+//! unused file bytes and old dumps. Every 30 seconds: the removal of archives of deleted workspaces whose retention has
+//! expired.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -97,8 +98,8 @@ impl Backups {
         files::sweep(bucket, &usage.id, snapshot.iter().filter(is_file), now_ms, retention_ms).await.map(drop)
     }
 
-    /// Marks the archives of workspaces that were deleted while this server ran. Removes archives whose mark is
-    /// older than the retention period.
+    /// Marks the archives that this server has written or found complete, and whose workspaces were deleted since.
+    /// Removes marked archives of deleted workspaces if the mark is older than the retention period.
     async fn remove_deleted(&self, now_ms: i64) -> Result<()> {
         let existing: HashSet<Arc<str>> = self.engine.workspaces().await?.into_iter().map(|found| found.id).collect();
         let bucket = &self.archive().bucket;

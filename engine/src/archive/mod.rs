@@ -11,12 +11,14 @@
 //! * **Writing** (`backups.rs`, `writer.rs`). Every `flush_ms`, the leader of a workspace reads the events after the
 //!   end of the archive, from memory if possible. Then the leader reads the definitions: a definition is stored before
 //!   the first event that uses it, so this order misses no definition. The leader then copies the bytes of files.
-//!   Last, the leader creates the segment under the next number if the key is free. If two servers create the same
-//!   segment, one of them succeeds, and the other server continues after the new segment. Only appends with
-//!   `Foldwork-Durability: archived` wait for the archive.
+//!   Last, the leader creates the segment under the next number if the key is free. Every 30 seconds, each server does
+//!   the same for the workspaces that it does not have open. If two servers create the same segment, one of them
+//!   succeeds, and the other server continues after the new segment. Only appends with `Foldwork-Durability: archived`
+//!   wait for the archive.
 //! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. A read detects a missing,
 //!   changed, cut off or foreign segment, and the error names the segment.
-//! * **The end of an archive is read from the bucket**, never from memory alone. If the log has another event or
+//! * **The end of an archive is read from the bucket** when a server first archives a workspace, after a failed
+//!   attempt, and if the last successful attempt was at least 30 minutes ago. If the log has another event or
 //!   definition at the end of the archive, the store was reset to an earlier state: a new epoch begins after the last
 //!   segment up to which the archive and the log agree.
 //! * **The control database** (`control.rs`) is dumped after changes, encrypted with AES-256-GCM and the key in the

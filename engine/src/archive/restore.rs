@@ -1,7 +1,9 @@
 //! Restores logs from the archive: a workspace up to a position or a time, and the control database.
 //!
-//! A restore appends the archived events to an empty workspace that no server has open. The events keep their ids,
-//! positions, versions, times and actors. The restore fails if an id, a position or a version differs.
+//! A restore appends the archived events to a workspace that no server has open. The workspace is empty, or contains
+//! the first events of the archived log. The events keep their event ids, positions, versions, times and actors. The
+//! restore fails if an event id, a position or a version differs. In another workspace, files get new paths and
+//! aggregate ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use crate::workspace::offline::{FileBytes, Offline};
 
 /// The maximum number of events in a batch.
 const MAX_EVENTS: usize = 512;
-/// The maximum size of the events in a batch, in bytes.
+/// The limit of the total size of the events in a batch, in bytes. The last event of a batch may exceed the limit.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The point at which a restore ends.
@@ -61,8 +63,9 @@ pub struct RestoreOutcome {
     /// The number of restored events that refer to the bytes of a file, counted only if these bytes exist after the
     /// restore.
     pub files: u64,
-    /// The number of restored file events whose bytes are not in the archive. Most of the files were replaced or
-    /// deleted before their bytes were archived.
+    /// The number of restored file events whose bytes are neither in the archive nor in the file storage of the
+    /// workspace. Most of the files were replaced or deleted: the bytes were never archived, or were removed from the
+    /// archive after the retention period.
     pub missing_files: u64,
 }
 
@@ -169,7 +172,8 @@ impl RestoreRun<'_> {
         }
     }
 
-    /// Restores the lines of the segment with this key. Returns whether the restore is complete.
+    /// Restores the lines of the segment with this key, up to the end of the restore. Returns whether the segment
+    /// contains an event after the end of the restore.
     async fn restore_lines(&mut self, key: &str, lines: &[u8]) -> Result<bool> {
         for text in lines.split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
             let read =

@@ -11,11 +11,11 @@ use crate::store::workspace::log::{fitting, take_part};
 
 /// The maximum number of events in a segment.
 const MAX_EVENTS: usize = 8_192;
-/// The maximum size of the events of a segment in memory, in bytes.
+/// The maximum size of the events of a segment in memory, in bytes. A segment may contain one event that is larger.
 const MAX_BYTES: usize = 8 << 20;
 /// The maximum number of definitions that are read for a segment.
 const MAX_DEFINITIONS: usize = 64;
-/// The maximum size of the definitions that are read for a segment, in bytes.
+/// The maximum size of the definitions of a segment, in bytes. A segment may contain one definition that is larger.
 const MAX_DEFINITION_BYTES: usize = 8 << 20;
 
 /// The log of a workspace.

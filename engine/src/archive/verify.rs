@@ -1,5 +1,5 @@
-//! Verifies an archive without the store: checks every segment, folds the events, and compares the states with a digest
-//! that a server computed from its states.
+//! Verifies an archive without the store: checks every segment of the newest epoch's history, folds the events,
+//! compares the states with a digest that a server computed from its states, and checks the bytes of the files.
 
 use std::collections::HashMap;
 use std::sync::Arc;

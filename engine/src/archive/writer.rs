@@ -1,8 +1,9 @@
 //! Archives the log of one workspace: finds the end of the archive, and writes the next segments.
 //!
-//! A segment is written only if its key is free. If two servers write the same segment, only one of the writes
-//! succeeds, and the other server continues after that segment. A server that stops between two steps loses no data,
-//! because the next server reads the end of the archive from the bucket.
+//! A segment is written only if its key is free, or if the object under the key is damaged, for example by an
+//! interrupted write. If two servers write the same segment, only one of the writes succeeds, and the other server
+//! continues after that segment. A server that stops between two steps loses no data, because the next server reads the
+//! end of the archive from the bucket.
 
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ pub struct ArchiveWriter {
 
 impl ArchiveWriter {
     /// Finds the end of the archive of a workspace. Begins an epoch if there is no archive yet, or if the store has a
-    /// different history than the archive. Fails if the workspace was removed, because the log of a removed workspace
-    /// looks like the log of an empty store.
+    /// different history than the archive. If the history differs and the workspace was removed, fails and begins no
+    /// epoch, because the log of a removed workspace looks like the log of an empty store.
     pub async fn open(
         bucket: &Bucket,
         access: &Access,

@@ -11,7 +11,7 @@ use crate::metric;
 use crate::state::State;
 use crate::state::background::StopSignal;
 
-/// The minimum lag, in events, at which a follower does not pause between steps.
+/// The minimum lag, in events, at which a follower with [`FollowPause::NearTheEnd`] does not pause between steps.
 const MIN_UNPAUSED_LAG: u64 = 256;
 /// The shortest wait after a failed step. Each further failure doubles the wait.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -56,8 +56,11 @@ pub enum StepOutcome {
     Following,
 }
 
-/// Runs `step` whenever one of these conditions holds: the log has unprocessed events; work or a retry is due; types
-/// were redefined; plugins were reloaded; or another server reports progress. Ends when the consumer is stopped.
+/// Runs `step` once, and again whenever one of these conditions holds: the log has unprocessed events; the last step
+/// failed or left work unfinished; work or a retry is due; types were redefined; plugins were reloaded; or another
+/// server reports progress. While another server processes the log, also runs `step` at the interval
+/// [`CHECK_INTERVAL`]. After the consumer is stopped, starts further steps for at most [`STOP_WITHIN`] while events
+/// are left.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,

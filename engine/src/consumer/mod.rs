@@ -12,12 +12,14 @@
 //!
 //! # How plugins process an event
 //!
-//! The worker reads up to 512 events, or 4 MiB, after its checkpoint, and folds the state right after each event. The
-//! events then pass through the following steps. Each step is a type with its own state:
+//! The worker reads up to 512 events, or 4 MiB, after its checkpoint, and folds the state right after each event. A
+//! batch that is read from the store ends at the end of a commit, so it may have more than 512 events. The events then
+//! pass through the following steps. Each step is a type with its own state:
 //!
 //! 1. **Enrichment** (`enrich.rs`) calls the plugins whose manifests match the events. Different plugins run
 //!    concurrently, and each plugin gets its events in order, in small portions, so that other plugins and workspaces
-//!    are not delayed. A failed call is retried immediately (`attempt.rs`). With `on_error = "retry"`, the step is
+//!    are not delayed. A failed call is retried immediately (`attempt.rs`), unless the plugin is already failing for
+//!    the same aggregate. With `on_error = "skip"`, the failure is ignored. With `on_error = "retry"`, the step is
 //!    instead set aside with the time of its retry (`retries.rs`) and retried between two later batches, so nothing
 //!    waits for the retry. After failures for five different aggregates in a row, the circuit opens, and the owner gets
 //!    a task.
@@ -36,13 +38,14 @@
 //!    aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
 //!    checkpoint. The transaction fails if the position, generation or plugin versions of the stored checkpoint are not
-//!    as expected. After the transaction, the field `_facts` of rows contains the new facts, and search finds
-//!    aggregates by the names in the new facts.
+//!    as expected, or if another server has taken over. After the transaction, the field `_facts` of rows contains the
+//!    new facts, and search finds aggregates by the names in the new facts.
 //!
 //! Only one task uses the worker at a time: the follower, or an operation that replays, resumes or rebuilds. A turn
 //! that fails or is canceled drops the worker, and the next turn starts from the stored state. A rebuild writes a new
 //! generation of facts and edges while the old generation stays in use. One transaction then replaces the old
-//! generation. Of two concurrent rebuilds, the first to complete is used.
+//! generation. A server runs only one rebuild of a workspace at a time. Of two concurrent rebuilds on different
+//! servers, the first to complete is used.
 
 pub mod event_context;
 mod follow;
@@ -121,7 +124,8 @@ impl Consumer {
     }
 
     /// Gives the followers a short time to process the end of the log, then ends the followers and writes the
-    /// checkpoint of the graph. Ends the embedding of labels at once.
+    /// checkpoint of the graph. If no time is left, the checkpoint may stay unwritten. Ends the embedding of labels at
+    /// once.
     pub async fn stop(self) {
         self.stop.begin();
         // The embedding model may be slow. The next start embeds the labels that are left.

@@ -12,7 +12,8 @@ use crate::store::{self, Database};
 
 /// The maximum number of records in one transaction.
 const NODES: usize = 1_024;
-/// The maximum size of the records in one transaction, in bytes.
+/// The size of the states, in bytes, at which a transaction takes no further records. The last record may exceed this
+/// size.
 const BYTES: usize = 4 << 20;
 
 /// Writes snapshots of the aggregates that have waited longest for a snapshot. Returns the position up to which

@@ -127,7 +127,8 @@ impl WorkerSlot {
         Ok(())
     }
 
-    /// Acquires the right to rebuild the graph until the returned guard is dropped. Only one rebuild runs at a time.
+    /// Acquires the right to rebuild the graph until the returned guard is dropped. This server runs only one rebuild
+    /// of the workspace at a time. Fails if a rebuild is already running.
     pub(super) fn begin_rebuild(&self) -> Result<impl Drop + Send> {
         self.rebuilding
             .try_lock()

@@ -24,8 +24,8 @@ const MAX_REST_MS: i64 = 300_000;
 /// The number of events that end an aggregate's pause early. All events in the log after the first unsaved event of the
 /// paused aggregate count, including the events of other aggregates.
 const MAX_EVENTS_BEHIND: u64 = 16_384;
-/// The total size of events, in bytes, that ends an aggregate's pause early. All events since the start of the pause
-/// count, including the events of other aggregates.
+/// The total size of events, in bytes, that ends an aggregate's pause early. All events that were marked since the
+/// aggregate was added to `Inner::resting` count, including the events of other aggregates.
 const MAX_BYTES_BEHIND: u64 = 16 << 20;
 /// The minimum number of stored pauses at which finished pauses are removed.
 const MIN_RESTS_FOR_CLEANUP: usize = 64;
@@ -73,7 +73,7 @@ struct QueuePlace {
 struct RestingAggregate {
     id: AggregateId,
     until_ms: i64,
-    /// The total size of the events that had been marked when the pause began, in bytes.
+    /// The total size of the events that had been marked when the aggregate was added to [`Inner::resting`], in bytes.
     bytes: u64,
 }
 

@@ -16,7 +16,8 @@ const MAX_EVENT_TYPES: usize = 1_000;
 /// The maximum length of a recorded field name, in bytes. Fields with longer names are ignored.
 const MAX_NAME: usize = 128;
 /// The maximum number of fields that are examined in one payload, not counting the ignored fields with long names. The
-/// limit exceeds [`MAX_FIELDS`], so a payload with more fields leaves no capacity for a field that is not recorded.
+/// limit exceeds [`MAX_FIELDS`]. The fields of a payload that exceeds this limit therefore reach [`MAX_FIELDS`], and
+/// [`ObservedSchema::has_field`] returns `true` for the fields that were not examined.
 const MAX_EXAMINED_FIELDS: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;

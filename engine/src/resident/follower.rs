@@ -21,7 +21,8 @@ pub struct FollowerStates {
 }
 
 impl FollowerStates {
-    /// Publishes states that are later than the follower's position, and keeps the replaced states for the follower.
+    /// Publishes states that are later than the follower's position. If an aggregate has no entry yet, the replaced
+    /// state becomes the entry.
     pub fn publish(&self, resident: &ResidentStates, aggregates: Vec<Arc<Aggregate>>, position: u64) {
         let mut states = self.states.lock();
         for aggregate in &aggregates {
@@ -57,7 +58,8 @@ impl FollowerStates {
         }
     }
 
-    /// Removes all entries. Called when the follower has reached the end of the log.
+    /// Removes all entries. Called before the entries are restored again, when the follower skips to the end of the
+    /// log, and while another server follows the log.
     pub fn clear(&self) {
         self.states.lock().clear();
     }

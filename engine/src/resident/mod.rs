@@ -70,8 +70,9 @@ impl ResidentStates {
         self.rows.read().columns.missing(paths).is_empty()
     }
 
-    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so threads that
-    /// serve requests must not call this function.
+    /// Returns a snapshot with columns of these paths. The snapshot lacks a column that is dropped before the snapshot
+    /// is taken. Building missing columns takes processor time, so threads that serve requests must call this function
+    /// only if [`has_columns`](Self::has_columns) returns `true`.
     pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
         if !self.has_columns(paths) {
             self.make_columns(paths);

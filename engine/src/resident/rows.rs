@@ -26,8 +26,8 @@ pub struct ResidentRows {
     pub chunks: Vec<Arc<Chunk>>,
     /// The row number of each aggregate, by id.
     by_id: NumberIndex,
-    /// The row numbers of aggregates that are not deleted, by slug. In a log that an older program wrote, several rows
-    /// can have the same slug.
+    /// The row numbers of aggregates that are not deleted, by type, project and slug. In a log that an older program
+    /// wrote, several rows can have the same key.
     slugs: NumberIndex,
     /// The row numbers of the aggregates of each type, in ascending order. The type of an aggregate never changes.
     types: FxHashMap<Arc<str>, Vec<u32>>,

@@ -168,8 +168,8 @@ impl WorkloadEntry {
     }
 }
 
-/// Returns the fields of a task that the counts depend on, or `None` if the task has ended or is not assigned to an
-/// agent.
+/// Returns the fields of a task that the counts depend on, or `None` if the task is deleted, has ended or is not
+/// assigned to an agent.
 fn open_task(task: &Aggregate) -> Option<OpenTask> {
     let read = Task::new(task);
     let agent = read.assigned_agent().filter(|_| !task.deleted && read.status().is_open())?;

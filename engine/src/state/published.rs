@@ -61,7 +61,8 @@ impl PublishedRevisions {
 }
 
 impl State {
-    /// Returns an article's state at the published version `version`.
+    /// Returns an article's state at the published version `version`, or `None` if the store contains no events of the
+    /// article.
     pub async fn published(&self, id: &AggregateId, version: u64) -> Result<Option<Arc<Aggregate>>> {
         let Some(definition) = self.types.get(ARTICLE) else { return Ok(None) };
         if let Some(known) = self.published.get(id, version, definition.revision) {
@@ -83,8 +84,9 @@ impl State {
         };
         let article = match stored.filter(is_it) {
             Some(stored) => Some(stored.aggregate),
-            // The store contains no current revision: an older version of the program published the article, or the
-            // type folds differently now.
+            // The store contains no readable revision with this version and this definition: an older version of the
+            // program published the article, the type folds differently now, another server has published a newer
+            // version since, or the stored revision is corrupt.
             None => self.fold_stream(id, version, None, &definition).await?,
         };
         Ok(article.map(Arc::new).inspect(|article| self.published.put(definition.revision, article.clone())))

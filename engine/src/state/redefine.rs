@@ -6,8 +6,8 @@
 //! the new one.
 //!
 //! After the refolding, the appender folds the events that were appended during the refolding into the new states, and
-//! publishes the new states together with the stored definition. `head:log` counts the changes of definitions, and
-//! every append checks this count, so all servers of a store use the same definitions.
+//! publishes the new states together with the stored definition. `head:log` counts the changes of definitions. If
+//! several servers share the store, every append of events checks this count, so all servers use the same definitions.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ const ROUNDS: usize = 16;
 pub struct RefoldedType {
     definition: Arc<Definition>,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
-    /// The position of the last event folded into the states. `None` if no aggregate is folded yet.
+    /// The position of the log up to which the states include all events of the type. `None` if no aggregate is folded
+    /// yet.
     position: Option<u64>,
 }
 
@@ -111,7 +112,8 @@ impl State {
     /// Writes a definition and puts the definition into use. If the definition folds events differently than the
     /// previous definition, also publishes the refolded aggregates of the type. `types_changed` is the number of
     /// changes to definitions when the redefinition was decided. The write fails if the store has another number of
-    /// changes. If the write fails, nothing changes.
+    /// changes. If the write fails, nothing changes in memory. If the outcome of the write is unknown, the store may
+    /// contain the new definition.
     pub async fn define(&self, db: &Database, mut refolded: RefoldedType, types_changed: u64) -> Result<()> {
         let folding = self.folding().await;
         if self.needs_refold(&refolded.definition) {

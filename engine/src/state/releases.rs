@@ -7,8 +7,8 @@
 //!
 //! A step is written only if the checkpoint still names the versions that the step ran with, so the store decides which
 //! version processed an event. If a server finds the digest of another version in the checkpoint, the server loads the
-//! source of this other version from the control database. If the checks of the loader reject the files of a plugin,
-//! reloading the plugin changes nothing.
+//! newest releases from the control database. If the checks of the loader reject the files of a plugin, reloading the
+//! plugin changes nothing.
 
 use std::sync::Arc;
 
@@ -100,7 +100,8 @@ impl Releases {
         Ok(())
     }
 
-    /// Runs the loader on a thread for blocking work. Returns `None` if the engine has no loader.
+    /// Runs the loader on a thread for blocking work. Returns `None` if the engine has no loader or `load` returns
+    /// `None`.
     pub async fn load<T: Send + 'static>(
         &self,
         load: impl FnOnce(&dyn Loader) -> Result<Option<T>, VersionRefusal> + Send + 'static,

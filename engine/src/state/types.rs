@@ -19,7 +19,7 @@ pub struct Types {
     definitions: ArcSwap<Definitions>,
     /// The number of changes that the definitions in memory include. The store counts the changes of definitions.
     changed: AtomicU64,
-    /// The lock that is held during a redefinition, so that redefinitions run one at a time.
+    /// The lock that is held while a type is defined or redefined, so that only one definition is changed at a time.
     pub defining: Mutex<()>,
     /// The lock that is held while a task refolds types that another server redefined, so that only one task refolds
     /// types at a time.
@@ -61,7 +61,8 @@ impl Types {
     }
 
     /// Returns the last known value of the store's change counter for definitions. The definitions in memory include
-    /// all changes up to this value. Appends are checked against these definitions.
+    /// all changes up to this value, with one exception: if no other process writes to the store, a definition whose
+    /// write had an unknown outcome may be missing. Appends are checked against the definitions in memory.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }

@@ -3,8 +3,8 @@
 //!
 //! While the connection is lost, the client of the database holds each query without a time limit, and sends the query
 //! when the connection is back. A query that has exceeded the time limit of this module may therefore still run later,
-//! so the outcome of the query is unknown. The deadlines of transactions (`deadline.rs`) keep a transaction from
-//! writing after the time limit.
+//! so the outcome of the query is unknown. The deadlines of transactions (`deadline.rs`) keep a transaction that begins
+//! after the time limit from writing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,8 +79,8 @@ impl Availability {
         }
     }
 
-    /// Waits for the result of a check of the store. This function has a shorter time limit than
-    /// [`Availability::within`], and never marks the store as unresponsive.
+    /// Waits for the result of a check of the store, for at most two seconds and at most the time limit of a query.
+    /// Fails immediately while the store is marked as unresponsive. Never marks the store as unresponsive.
     pub async fn check(&self, check: impl Future<Output = Result<()>>) -> Result<()> {
         if self.is_unresponsive() {
             return Err(Error::Unresponsive);

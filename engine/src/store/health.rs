@@ -47,7 +47,7 @@ struct CommitRefusal {
 }
 
 impl StoreProbe {
-    /// Records that the disk refused a commit.
+    /// Records that the disk refused a commit. Other failed disk operations, such as reads, are also recorded this way.
     pub fn refused(&self, reason: &Error) {
         *self.refused.lock() = Some(CommitRefusal { at: Instant::now(), reason: reason.to_string() });
     }
@@ -77,7 +77,7 @@ impl StoreProbe {
         let control = self.control.get_or_try_init(control).await?;
         let values = [("text", convert::text(&text()))];
         match control.query("UPSERT probe:write SET at = time::now(), text = $text RETURN NONE", values).await {
-            // A conflict means that another process wrote the record, so the store accepts writes.
+            // A conflict means that another write of the record succeeded, so the store accepts writes.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }

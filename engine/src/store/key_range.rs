@@ -26,12 +26,13 @@ impl KeyRange {
     /// The maximum number of aggregates in a range.
     pub const LENGTH: usize = 2_000;
 
-    /// The size at which a range ends, in bytes. With its last aggregate, a range may exceed this size.
+    /// The size at which a range ends, in bytes. With its last aggregate, a range may exceed this size. Callers may
+    /// pass estimated sizes.
     pub const BYTES: usize = 8 << 20;
 
-    /// Splits aggregates into ranges. `sized` contains the id and the size in bytes of each aggregate, sorted by id. A
-    /// range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes. Together, the ranges cover
-    /// all possible ids.
+    /// Splits aggregates into ranges. `sized` contains the id and the approximate size in bytes of each aggregate,
+    /// sorted by id. A range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes. Together,
+    /// the ranges cover all possible ids.
     pub fn by_size<'a>(sized: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<KeyRange> {
         let (mut ends, mut length, mut bytes) = (Vec::new(), 0, 0);
         for (id, size) in sized {

@@ -4,11 +4,12 @@
 //! databases are in one namespace. A [`Database`] is a session bound to one database, so its queries cannot reach the
 //! records of another workspace. Its [`DatabaseReader`] can only read.
 //!
-//! The tables are defined in `schema`, with one file for each migration. A comment above each table describes the
-//! records of the table. Opening a database applies the missing migrations. Two things protect several
-//! processes on one store from each other: the uniqueness of an event's key (aggregate id and version), and the guard on
-//! `head:log`. With a store on another machine (`ws://`), a server compares the head of the log with the store before
-//! it uses the data in its memory.
+//! The tables are defined in `schema`, with one file for each migration. Exceptions are the tables for embeddings, for
+//! migrations and for the health check. A comment above each table describes the records of the table. Opening a
+//! database applies the missing migrations. Two things protect several processes on one store from each other: the
+//! uniqueness of an event's key (aggregate id and version), and the guard on `head:log`. With a store on another
+//! machine (`ws://` or `wss://`), a server compares the head of the log with the store before it uses the data in its
+//! memory.
 
 mod availability;
 pub mod blobs;
@@ -231,7 +232,8 @@ pub struct DatabaseReader {
     session: Arc<StoreSession>,
     /// The number of events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
-    /// The health check to which refused commits are reported. `None` unless the store is in a folder.
+    /// The health check to which failed disk operations are reported. `None` if the store is not in a folder. Also
+    /// `None` for the handle of the health check itself, and for a database that was opened without migrations.
     probe: Option<Arc<health::StoreProbe>>,
 }
 
@@ -322,7 +324,7 @@ impl DatabaseReader {
     }
 
     /// Returns the maximum time between the start of a write and its commit or final failure, even if the sender of the
-    /// write gets no response.
+    /// write gets no response. This maximum only applies to transactions that have a deadline.
     pub fn max_commit_delay(&self) -> Duration {
         self.session.max_commit_delay()
     }

@@ -198,7 +198,7 @@ impl StoreSession {
     }
 
     /// Returns the maximum time between the start of a query and its commit or final failure, even if the sender of the
-    /// query gets no response.
+    /// query gets no response. This maximum only applies to transactions that have a deadline.
     pub fn max_commit_delay(&self) -> Duration {
         let timeout = match self {
             StoreSession::Elsewhere(_, Some(remote)) => remote.availability.timeout,

@@ -14,7 +14,8 @@ use super::html;
 use crate::mount::EndpointRequest;
 
 const ATOM: &str = "application/atom+xml";
-/// The maximum size of a body in the feed, in bytes. For an article with a longer body, the feed contains only a link.
+/// The maximum size of the Markdown of a body in the feed, in bytes. The entry of an article with a longer body has a
+/// link, but no content.
 const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// Writes the feed of a workspace or of one of its projects.

@@ -1,5 +1,5 @@
-//! Closed sets of words in the arguments and results of tools. The words are the engine's own names, so new members are
-//! included automatically.
+//! Closed sets of words in the arguments and results of tools. Except for `open`, `closed` and `any`, the words are the
+//! engine's own names, so new members are included automatically.
 
 use std::borrow::Cow;
 

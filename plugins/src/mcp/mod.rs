@@ -2,7 +2,7 @@
 //!
 //! There are no sessions. Each request carries the rights of its caller as [`CallerHandles`]. A tool's function takes a
 //! [`Reader`] or a [`Writer`], so a tool that only reads cannot write. The scopes `mcp:read` and `mcp:write` give no
-//! access to the API.
+//! access to the API, except that `mcp:write` allows uploads through links that a tool has created.
 //!
 //! Arguments are checked against the schema that models receive. The schema is generated from the type to which the
 //! arguments are converted. `Reader::call_tool` calls the tool of a scripted plugin: it first runs the tool's pipeline,
@@ -53,7 +53,7 @@ pub struct CallerHandles {
 /// The settings of the MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// The host names to which requests may be sent.
+    /// The host names to which requests may be sent. An empty list allows all host names.
     pub allowed_hosts: Vec<String>,
     /// The origins of web pages that may send requests. An empty list allows all origins. The list does not apply to
     /// the API, which allows all origins.

@@ -210,7 +210,8 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let reader = access(&context)?.reader;
         let prompt = prompts::get(&reader, &request.name, &request.arguments.unwrap_or_default()).await;
-        // The name of a prompt is a parameter, so an unknown prompt is reported as an invalid parameter.
+        // The name of a prompt is a parameter, so an unknown prompt is reported as an invalid parameter. All other
+        // errors are reported in the same way.
         prompt.map(GetPromptResponse::from).map_err(|error| {
             let refused = self.refused(error);
             ErrorData::invalid_params(refused.message, refused.data)

@@ -4,7 +4,7 @@
 use foldwork_engine::model::value::Object;
 use rhai::{AST, ASTNode, EvalAltResult, Expr, Position, Stmt};
 
-/// The text that stands for an expression without a name, such as an expression in parentheses.
+/// The text that stands for an expression without a name, such as an operator with its operands.
 const UNNAMED: &str = "…";
 const UNIT: &str = "()";
 
@@ -17,7 +17,8 @@ pub(super) struct ScriptNames<'a> {
 }
 
 impl ScriptNames<'_> {
-    /// Returns the message for an error that an absent value caused, or `None` for other errors.
+    /// Returns the message for an error that an absent value caused, and for a loop over a value of a type without
+    /// items. Returns `None` for other errors.
     pub(super) fn message(&self, error: &EvalAltResult) -> Option<String> {
         match error {
             EvalAltResult::ErrorFunctionNotFound(signature, position) => self.of_call(signature, *position),
@@ -128,7 +129,8 @@ impl ScriptNames<'_> {
 }
 
 /// Returns the settings that a hook reads but the manifest does not declare. Ignores reads with the operator `??`.
-/// Returns no settings if the hook assigns to the settings parameter or declares a variable with the parameter's name.
+/// Returns no settings if the hook assigns to the settings parameter or to one of its fields, or declares a variable
+/// with the parameter's name.
 pub(super) fn undeclared(names: &ScriptNames<'_>) -> Vec<(String, Position)> {
     let (mut found, mut is_assigned) = (Vec::new(), false);
     let is_settings =

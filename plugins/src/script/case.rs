@@ -143,11 +143,13 @@ impl Case {
     }
 }
 
-/// Reads an expected value with the same checks as the result of a hook.
+/// Reads an expected value with the same checks as the result of a hook, except for the checks that need the type of
+/// the aggregate or the schema of the tool's output.
 fn expected(hook: Hook, value: &Value) -> Result<Value, String> {
     Ok(canonical(match hook {
         Hook::Enrich => {
             // The hook's result was already checked for the type prefix of its events, so any prefix is accepted here.
+            // All expected events must have the prefix of the first one.
             let prefix = value.get("events").and_then(Value::as_array).and_then(|events| events.first());
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
             Value::from(&result::facts::read(value, prefix.split('.').next().unwrap_or_default())?)

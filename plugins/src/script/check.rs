@@ -16,7 +16,7 @@ use crate::suggestion::{did_you_mean, nearest};
 
 /// The functions of the interpreter that a script must not call.
 const FORBIDDEN: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
-/// The functions that are built into the parser, each with its number of arguments.
+/// The functions that are built into the interpreter, each with its number of arguments.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
 /// The functions that take a closure and do not store the closure.
@@ -270,7 +270,7 @@ impl CallableFunctions {
 
     fn takes(&self, name: &str, arguments: usize) -> bool {
         // If a scripted function is called as a method, the value before the dot becomes `this` and counts as an
-        // argument.
+        // argument. Calls without a dot are not distinguished and may therefore have one argument too many.
         let scripted =
             |counts: &BTreeSet<usize>| counts.contains(&arguments) || counts.contains(&arguments.wrapping_sub(1));
         self.host.get(name).is_some_and(|counts| counts.contains_key(&arguments))

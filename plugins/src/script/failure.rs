@@ -9,11 +9,11 @@ use super::absent::ScriptNames;
 use super::guard::StopReason;
 use crate::limits::CallLimits;
 
-/// The maximum length of a message, in bytes. A longer message is cut and ends with `…`.
+/// The maximum length of a message, in bytes. A longer message is cut to this length, and `…` is added.
 const MAX_BYTES: usize = 2_000;
 
-/// Returns the failure of a call that ended with an error. If an absent value caused the error, the message contains a
-/// name for this value from `names`.
+/// Returns the failure of a call that ended with an error. If an absent value caused the error, the message contains
+/// the name of this value, unless `names` finds no name.
 pub(super) fn of_error(error: EvalAltResult, limits: &CallLimits, names: &ScriptNames<'_>) -> Failure {
     let error = innermost(error);
     let position = error.position();

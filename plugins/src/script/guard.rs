@@ -17,7 +17,7 @@ const FAR_FUTURE: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Copy)]
 struct ScriptWatch {
     deadline: Instant,
-    /// The value of [`allocated`] at which the call is stopped, in bytes.
+    /// The value of [`allocated`] above which the call is stopped, in bytes.
     memory_end: i64,
     /// The time of the call's event, or the current time for the hook `tool`, in milliseconds since the epoch.
     now_ms: i64,
@@ -95,7 +95,7 @@ pub(super) fn steps() -> u64 {
 }
 
 /// Returns the time of the call's event, or the current time for the hook `tool`, in milliseconds since the epoch. A
-/// script has no other clock.
+/// script has no other clock. Returns 0 if no call is running on this thread.
 pub(super) fn now_ms() -> i64 {
     WATCH.get().map_or(0, |watch| watch.now_ms)
 }

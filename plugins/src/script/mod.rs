@@ -185,8 +185,8 @@ impl Script {
             drop(guard);
             value.map(|value| HookOutput { value, operations })
         };
-        // A panic leaves no broken state. The engine and the program are never written, and all other values are
-        // dropped with the call.
+        // A panic leaves no broken state. The engine and the program are never written, except for the cache of
+        // compiled patterns, which stays valid. All other values are dropped with the call.
         on_large_stack(|| catch_unwind(AssertUnwindSafe(run)))
             .unwrap_or_else(|payload| Err(failure::of_panic(&*payload)))
     }

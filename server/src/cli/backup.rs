@@ -144,7 +144,7 @@ async fn present(archive: &Archive) -> anyhow::Result<Vec<Arc<str>>> {
     Ok(present)
 }
 
-/// Verifies the archive of a workspace, and prints the outcome with the problems.
+/// Verifies the archive of a workspace, records the result in the archive, and prints the outcome with the problems.
 async fn verify_one(archive: &Archive, id: &str) -> anyhow::Result<VerificationResult> {
     let progress = ProgressIndicator::start(None);
     let now_ms = jiff::Timestamp::now().as_millisecond();

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::retry::CallRetries;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
-/// The maximum number of characters of a response that an error message quotes, if the response is not JSON.
+/// The maximum number of characters of a response that an error message quotes, if the response has no field `error`
+/// with a text.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// An HTTP client with the address of a server and a bearer token.

@@ -72,8 +72,8 @@ pub async fn present(client: &Client, repo: &Path, has_dashboard: bool) -> anyho
     }
 }
 
-/// Saves the pipeline of the second question as a view for the dashboard. Later runs have no effect, because the event
-/// has a fixed id.
+/// Saves the pipeline of the second question, for the articles of all projects, as a view for the dashboard. Later runs
+/// have no effect, because the event has a fixed id.
 async fn save_view(client: &Client) -> anyhow::Result<()> {
     let event = json!({
         "aggregate_type": "view",
@@ -101,8 +101,8 @@ async fn publish(client: &Client, article: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Imports the repository. Returns the id of the project, or `None` if the folder has no repository or the repository
-/// has no Markdown.
+/// Imports the repository. Returns the id of the project. If the repository cannot be opened, or if the import finds no
+/// articles and appends no events, prints a message and returns `None`.
 async fn import(client: &Client, repo: &Path) -> anyhow::Result<Option<String>> {
     let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
     let place = SourcePlace::Git(folder.clone());

@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The namespace of ids for lines without an `event_id`. With another namespace, repeated imports would append every
-/// event a second time.
+/// The namespace of ids for lines without an `event_id`. With another namespace, repeated imports would append the
+/// events of these lines a second time.
 const LINE_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c3a_5b7e_4d21_9a48_e2c6_71b0_93f5);
 
 /// An event to append. The payload and the metadata are kept as JSON text.

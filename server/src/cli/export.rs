@@ -113,7 +113,8 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
 }
 
 /// Writes the selected part of a workspace to `path`. If the folder `files` is given, also writes the bytes of the
-/// exported files to this folder. The output appears at `path` only when the output is complete.
+/// exported files to this folder. A file appears at `path` only when the output is complete. If `path` is `-`, writes
+/// to standard output.
 pub async fn write_file(
     source: &ExportSource<'_>,
     selection: &ExportSelection,
@@ -169,7 +170,8 @@ struct ExportRun<'a> {
     files: Option<FilesFolder>,
     projects: Projects,
     definitions: Definitions,
-    /// The aggregates that are deleted at the position that the export has reached.
+    /// The aggregates whose next exported event gets the flag `restore`: aggregates whose last exported event is the
+    /// deletion, and aggregates of `deleted_before` without an exported event.
     deleted: HashSet<String>,
     written: ExportProgress,
 }

@@ -26,10 +26,11 @@ const MANAGED_TYPES: [&str; 4] = [AGENT, FILE, PROJECT, TASK];
 
 /// Imports events in order. The projects and types of an export are created as well.
 ///
-/// An import may be repeated: events that were imported before are not appended again. If a server imports the file,
-/// the caller becomes the actor of the events. Files are uploaded from the folder `--files`. The events of tasks and
-/// agents are left out, because only the operations for tasks and agents may append these events. With `--offline`, an
-/// export is restored completely, with versions, times and actors.
+/// An import may be repeated: events that were imported before are not appended again. Without `--offline`, the caller
+/// becomes the actor of the events, files are uploaded from the folder `--files`, and the events of tasks and agents
+/// are left out, because only the operations for tasks and agents may append these events. With `--offline`, all events
+/// of an export are imported with their times and actors, except for the events of a plugin's agent that a server has
+/// already registered in the workspace.
 #[derive(clap::Args, Debug)]
 #[command(subcommand_negates_reqs = true)]
 pub struct Arguments {
@@ -39,8 +40,9 @@ pub struct Arguments {
     /// The folder with the bytes of files, written by `export --files`.
     #[arg(long, value_name = "FOLDER")]
     files: Option<PathBuf>,
-    /// Also imports members and keys into a workspace that exists. Members and keys that were removed or revoked in
-    /// this workspace stay removed or revoked, and no member gets a higher role.
+    /// Also imports members and keys into a workspace that exists. Keys that were revoked in this workspace stay
+    /// revoked. Members that were removed from this workspace stay removed, unless they joined the exported workspace
+    /// after the removal. No member gets a higher role.
     #[arg(long, requires = "offline")]
     with_members: bool,
     #[command(subcommand)]

@@ -36,7 +36,8 @@ pub enum Action {
     /// Lists the keys without their secrets.
     List(table::ListFormat),
     /// Replaces a key by a successor with the same name, scopes, agents and expiry time, and prints the successor to
-    /// standard output. The old key ends after the time in --after. The keys derived from the old key stay valid.
+    /// standard output. The old key ends after the time in --after, or at its expiry time if that time is earlier. The
+    /// keys derived from the old key stay valid.
     Rotate {
         /// The id of the key, as shown by `keys list`.
         id: String,

@@ -14,14 +14,14 @@ pub type Arguments = ServerArguments<Action>;
 pub enum Action {
     /// Lists the members and the invited persons.
     List(table::ListFormat),
-    /// Invites an e-mail address. A user who signs in with this address can accept the invitation.
+    /// Invites an e-mail address. A user whose identity provider has verified this address can accept the invitation.
     Invite {
         email: String,
         /// The role: owner, editor or viewer.
         #[arg(long, default_value = "editor")]
         role: String,
     },
-    /// Changes the role of a member.
+    /// Changes the role of a member or of an invited person.
     Role {
         /// The id, as shown by `members list`.
         id: String,

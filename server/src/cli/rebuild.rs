@@ -9,7 +9,7 @@ use super::client::ServerArguments;
 use super::output::print_line;
 
 /// The time limit for a rebuild. The limit is long, because the log may be long. If the client times out, the rebuild
-/// stops and the old graph stays.
+/// continues on the server.
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 pub type Arguments = ServerArguments<RebuildTarget>;

@@ -36,7 +36,7 @@ impl CallRetries {
 /// Repeats a call until the call succeeds, fails permanently, or reaches the maximum number of attempts. `note`
 /// receives a message for each wait.
 ///
-/// The request must be idempotent, because it may reach the server twice.
+/// The request must be idempotent, because it may reach the server several times.
 pub async fn call(
     client: &Client,
     note: impl Fn(&str),

@@ -16,7 +16,8 @@ pub fn healthz() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
 }
 
-/// Returns 200 if the store is readable and writable and the server is not shutting down, and otherwise 503.
+/// Returns 200 if the store responds and the server is not shutting down, and otherwise 503. If the store is in a
+/// folder, 200 also means that the disk accepts writes.
 #[handler]
 pub async fn readyz(
     engine: Data<&Arc<Engine>>,

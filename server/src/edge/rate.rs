@@ -143,7 +143,7 @@ impl<E: Endpoint> Endpoint for RateLimitEndpoint<E> {
 ///
 /// While [`MAX_CALLERS`] callers are in memory, each caller uses one of [`SHARED`] shared allowances, which limits the
 /// memory. The hash of the caller's group, such as the network of its address, selects the shared allowance. A client
-/// with very many addresses can neither evade its limit nor use up the allowances of all other clients.
+/// with very many addresses in one network can neither evade its limit nor use up the allowances of all other clients.
 pub(super) struct Allowances<K: Hash + Eq + Clone> {
     limiter: DefaultKeyedRateLimiter<K>,
     shared: DefaultKeyedRateLimiter<u64>,

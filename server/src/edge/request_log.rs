@@ -1,7 +1,8 @@
 //! Records every request: its id, its metrics, and its line in the access log.
 //!
-//! A line is written when the response is complete. The line contains no query string, no header and no body, because
-//! these parts may contain secrets.
+//! A line is written when the response is complete, or when the client disconnects. The line contains no query string
+//! and no body, and of the headers only the request id and the client's address, because the other parts may contain
+//! secrets.
 
 use std::pin::Pin;
 use std::sync::Arc;

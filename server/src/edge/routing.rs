@@ -15,7 +15,7 @@ impl RouteTable {
     /// Returns the most specific route that matches a path. The router chooses the same route.
     pub fn find(&self, path: &str) -> Option<&(Vec<String>, Vec<String>)> {
         let parts: Vec<&str> = path.split('/').collect();
-        // Routes without parameters come first.
+        // If two routes match the same path, the route with fewer parameters comes first.
         self.methods.iter().find(|(segments, _)| {
             segments.len() == parts.len()
                 && segments.iter().zip(&parts).all(|(segment, part)| segment.starts_with('{') || segment == part)

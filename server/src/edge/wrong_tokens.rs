@@ -20,7 +20,7 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The addresses that have recently sent wrong credentials.
 pub struct WrongTokens {
     allowances: Allowances<IpAddr>,
-    /// The addresses that have used up their allowance, each with the time at which its block ends.
+    /// The addresses that have exceeded their allowance, each with the time at which its block ends.
     blocked: Mutex<HashMap<IpAddr, Instant>>,
 }
 
@@ -31,8 +31,8 @@ impl WrongTokens {
         Some(WrongTokens { allowances, blocked: Mutex::default() })
     }
 
-    /// Fails if an address has used up its allowance. The caller checks only requests that may present a credential and
-    /// whose token is not among the known valid tokens.
+    /// Fails if an address is blocked. The caller checks only requests that may present a credential and whose token is
+    /// not among the known valid tokens.
     pub fn check(&self, address: IpAddr) -> Result<(), ApiError> {
         let until = self.blocked.lock().get(&address).copied();
         match until.and_then(|until| until.checked_duration_since(Instant::now())) {
@@ -41,7 +41,7 @@ impl WrongTokens {
         }
     }
 
-    /// Counts a wrong credential from an address. Blocks the address if its allowance is used up.
+    /// Counts a wrong credential from an address. Blocks the address if the credential exceeds its allowance.
     pub fn count(&self, address: IpAddr) {
         let Err(wait) = self.allowances.check(&address, neighbors(address)) else { return };
         let (now, mut blocked) = (Instant::now(), self.blocked.lock());

@@ -62,8 +62,9 @@ impl Bodies {
     }
 }
 
-/// A request's share of the memory budget. The share stays reserved until the handler has ended, because data parsed
-/// from the body lives until then.
+/// A request's share of the memory budget. The bytes of a body that is read as a whole stay reserved until the handler
+/// has ended, because data parsed from the body lives until then. A block of a streamed body is released when the block
+/// is dropped.
 pub struct BudgetShare {
     bodies: Bodies,
     /// The size limit in bytes for a body that is read as a whole.
@@ -181,7 +182,7 @@ impl UploadBody {
     }
 
     /// Returns the body as a stream of blocks. A body whose announced length exceeds the limit is rejected. If a limit
-    /// is exceeded later, the stream ends with an error whose source is an [`ApiError`].
+    /// is exceeded later, or the body cannot be read, the stream ends with an error that wraps an [`ApiError`].
     pub fn blocks(self) -> Result<Incoming, ApiError> {
         let UploadBody { body, share, limit, announced } = self;
         if announced.is_some_and(|length| length > limit) {

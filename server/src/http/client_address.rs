@@ -75,8 +75,9 @@ impl TrustedProxies {
 
     /// Returns the first address of `reported` that does not belong to a trusted proxy, and its place. `reported`
     /// begins with the last address of the header, which the peer reported. If an address cannot be parsed, returns the
-    /// address of the proxy that reported this address. If all addresses belong to trusted proxies, returns the last
-    /// address that was read.
+    /// address of the proxy that reported this address, with the place of the address that cannot be parsed. If all
+    /// addresses belong to trusted proxies, returns the last address that was read. If `reported` is empty, returns
+    /// `peer` and the place 0.
     fn last_untrusted(&self, peer: IpAddr, reported: impl Iterator<Item = Option<IpAddr>>) -> (IpAddr, usize) {
         let mut nearest = (peer, 0);
         for (place, address) in reported.take(MAX_HOPS).enumerate() {

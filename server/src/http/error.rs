@@ -1,4 +1,4 @@
-//! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
+//! Error responses: one JSON shape for every failure, and the only place that maps the engine's errors to status codes.
 
 use foldwork_engine::error::{Error, ErrorCode, event_pointer};
 use foldwork_engine::model::excerpt::excerpt_of;
@@ -128,9 +128,9 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Builds the response for a pipeline error. The field `code` is MongoDB's number, or a name if the pipeline exceeded
-/// its time limit. The field `error` is MongoDB's message. The response can also have the fields `stage`, `pointer` and
-/// `hint`, which MongoDB's responses do not have.
+/// Builds the response for a pipeline error. The field `code` is MongoDB's number, and the field `error` is MongoDB's
+/// message. If the pipeline exceeded its time limit, `code` is a name and `error` is the server's own message. The
+/// response can also have the fields `stage`, `pointer` and `hint`, which MongoDB's responses do not have.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());

@@ -4,8 +4,8 @@ use foldwork_engine::Error;
 use foldwork_engine::model::event::StreamExpectation;
 
 /// Returns the version that a request expects. The request may state the version as `expected_version`, in the header
-/// `If-Match`, in both, or not at all. Fails if the two versions differ, because the server would check only one of the
-/// two versions.
+/// `If-Match`, in both, or not at all. Fails if `If-Match` is neither a version nor `*`. Also fails if the two versions
+/// differ, because the server would check only one of the two versions.
 pub fn expected(stated: Option<StreamExpectation>, if_match: Option<&str>) -> Result<StreamExpectation, Error> {
     let header = if_match.map(version_of).transpose()?;
     match (stated, header) {
@@ -36,7 +36,8 @@ pub fn etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Returns whether an `If-None-Match` header contains this tag or `*`. If so, the client already has this version.
+/// Returns whether an `If-None-Match` header contains this tag or `*`. If so, the response can be 304 without
+/// a body.
 pub fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
     if_none_match.is_some_and(|known| {
         known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")

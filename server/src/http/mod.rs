@@ -1,5 +1,6 @@
-//! HTTP code that all parts of the server share: errors, tokens, entity tags, bodies, streams, the archiver and the
-//! shutdown. No code in this module depends on a particular operation.
+//! HTTP code that all parts of the server share, such as errors, tokens, entity tags, bodies, streams, the archiver and
+//! the shutdown. Apart from the paths in `bodies.rs` and `routes.rs`, no code in this module depends on a particular
+//! operation.
 
 pub mod archiving;
 pub mod bearer;

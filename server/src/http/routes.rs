@@ -8,7 +8,8 @@ pub const API: &str = "/api/v1";
 pub const FUNCTIONS: &str = "/functions/v1";
 /// The path of downloads with signed links.
 pub const DOWNLOADS: &str = "/files-dl";
-/// The base path of the sockets of the Realtime protocol. Clients append `/websocket`.
+/// The base path of the sockets of the Realtime protocol, and of the requests that send messages to channels over HTTP.
+/// Clients append `/websocket` to open a socket.
 pub const REALTIME: &str = "/realtime/v1";
 
 /// The paths of the health checks.

@@ -40,9 +40,9 @@ impl BroadcastSender {
     }
 }
 
-/// Returns whether only the server may use this event name. Ignores case, because clients ignore case when they compare
-/// event names. Clients have different rules for case, so the name is converted to upper case and then to lower case to
-/// match all rules.
+/// Returns whether only the server may use this event name. Ignores white space around the name. Ignores case, because
+/// clients ignore case when they compare event names. Clients have different rules for case, so the name is converted
+/// to upper case and then to lower case to match all rules.
 pub fn is_reserved(event: &str) -> bool {
     event.trim().to_uppercase().to_lowercase().starts_with(OWN_EVENTS)
 }

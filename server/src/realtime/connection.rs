@@ -15,7 +15,8 @@ use super::session::SocketSession;
 use crate::http::shutdown::Shutdown;
 use crate::metric::{SOCKET_MESSAGES, SOCKETS_CLOSED};
 
-/// The maximum time to wait for the peer's reply to a close frame.
+/// The time limit for each step of closing a socket: sending the last messages, and sending the close frame together
+/// with the wait for the peer's reply.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of groups in which sockets are closed on shutdown. Closing in groups prevents all clients from
 /// reconnecting at the same time.

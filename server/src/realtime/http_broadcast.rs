@@ -109,7 +109,7 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     }
 }
 
-/// Rejects a message that is larger than clients can receive.
+/// Rejects a message of more than 257 KiB: 256 KiB of payload, and 1 KiB for the other fields of the message.
 fn check_size(broadcast: &Broadcast) -> poem::Result<()> {
     if broadcast.size_bytes() <= foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         return Ok(());

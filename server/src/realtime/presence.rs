@@ -62,8 +62,8 @@ impl ChannelPresence {
         Some(Diff { joins: Map::new(), leaves: one(&key, meta.data) })
     }
 
-    /// Returns all presence data as JSON. The JSON is the payload of the message `presence_state`, which each new
-    /// member gets.
+    /// Returns all presence data as JSON. The JSON is the payload of the message `presence_state`, which new
+    /// members with presence messages enabled get.
     pub fn state(&self) -> String {
         let all = self.by_key.iter().map(|(key, metas)| {
             let metas: Vec<&Map<String, Value>> = metas.iter().map(|meta| &meta.data).collect();

@@ -30,7 +30,8 @@ pub struct Replay {
     since: Option<i64>,
     /// The log position after which events are sent again.
     pub after: Option<u64>,
-    /// The maximum number of events to send again, 1 to 100. The newest events are chosen.
+    /// The maximum number of events to send again, 100 by default. A number outside 1 to 100 counts as 1 or 100. The
+    /// newest events are chosen.
     limit: Option<usize>,
 }
 

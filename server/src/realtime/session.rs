@@ -226,8 +226,8 @@ impl SocketSession {
         }
     }
 
-    /// Replaces the token, and closes the channels to which the new token has no access. Returns an error if the new
-    /// token is invalid or belongs to another workspace.
+    /// Replaces the token, and closes the channels to which the new token has no access. Returns an error and changes
+    /// nothing if the new token is invalid, belongs to another workspace, or cannot be checked.
     async fn replace_token(&mut self, token: String) -> Result<(), Error> {
         if token == self.token {
             return Ok(());
@@ -254,7 +254,8 @@ impl SocketSession {
         Ok(())
     }
 
-    /// Handles a message with a new token. The message gets no reply. If the token is rejected, the channel is closed.
+    /// Handles a message with a new token. The message gets no reply. If the token is rejected or cannot be checked,
+    /// the channel is closed.
     async fn renew(&mut self, inbound: ClientMessage) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };

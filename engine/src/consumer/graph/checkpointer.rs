@@ -20,7 +20,8 @@ use crate::store::workspace::graph::{FollowerWrites, GraphCheckpoint};
 /// The number of processed events after which the checkpoint is written even if these events changed nothing. After a
 /// crash, the plugins process these events again.
 const MAX_UNSTORED_EVENTS: u64 = 4_096;
-/// The size of processed events, in bytes, after which the checkpoint is written even if these events changed nothing.
+/// The size of processed events and of the states folded for them, in bytes, after which the checkpoint is written even
+/// if these events changed nothing.
 const MAX_UNSTORED_BYTES: usize = 16 << 20;
 
 /// The writer of the graph's changes and of the follower's checkpoint. Gathers the changes until the next write.
@@ -36,7 +37,7 @@ pub struct Checkpointer {
     has_new_basis: bool,
     /// The plugin versions that the next write stores. `None` leaves the stored versions unchanged.
     new_versions: Option<Object>,
-    /// The size of the events after the stored position, in bytes.
+    /// The size of the events after the stored position and of the states folded for these events, in bytes.
     unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
     edges: Vec<Arc<Edge>>,
@@ -67,7 +68,8 @@ impl Checkpointer {
         self.new_versions = Some(versions);
     }
 
-    /// Adds `bytes`, the size of processed events, to the size of the events after the stored position.
+    /// Adds `bytes`, the size of processed events and of the states folded for them, to the size after the stored
+    /// position.
     pub fn pass(&mut self, bytes: usize) {
         self.unstored_bytes += bytes;
     }

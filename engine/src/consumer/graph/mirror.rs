@@ -158,7 +158,8 @@ async fn apply(state: &Arc<State>, generation: u64, changed: Vec<ChangedKeys>) -
 }
 
 /// Adopts everything that the checkpoint contains other than the graph: which plugins are stopped, which versions the
-/// plugins have, and whether the edges match the definitions. Returns `false` if the versions cannot be read.
+/// plugins have, and whether the edges match the definitions. Adopts the versions only if they are the newest versions
+/// that this server has loaded. Returns `false` if the versions cannot be read.
 async fn adopt(state: &Arc<State>, checkpoint: &GraphCheckpoint, before: Option<&GraphCheckpoint>) -> bool {
     let mut has_adopted = true;
     if before.is_none_or(|before| before.circuits != checkpoint.circuits) {

@@ -27,8 +27,8 @@ fn works_by(known: &Aggregate, plugin: &str) -> bool {
     &*known.aggregate_type == AGENT && known.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin)
 }
 
-/// Creates or updates the agents of the plugins with the hook `work`. If an agent is rejected, the workspace opens
-/// without that agent.
+/// Creates or updates the agents of the plugins with the hook `work`. If the event of an agent is rejected, logs the
+/// error and continues with the next agent, without the new or updated agent.
 pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()> {
     let plugins = &state.plugins;
     for plugin in plugins.indexes() {

@@ -92,7 +92,8 @@ pub struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Calls a hook for each input, in order. `step_of` returns the event and aggregate of an input.
+    /// Calls a hook for each input, in order, until the circuit opens or the plugin is paused. Returns one attempt for
+    /// each input. `step_of` returns the event and aggregate of an input.
     ///
     /// A call whose result requests appends does not count as a success yet. The caller of this function must record
     /// whether the log accepts the appends.

@@ -134,8 +134,8 @@ fn task_event_id(event_id: &str, plugin: &str, reason: TaskReason, assignee_type
 }
 
 /// Returns the event that creates a task. The id of the event is derived from the causing event, the plugin, the reason
-/// and the assignee, so at most one task exists for each combination. The reason distinguishes a task that the plugin's
-/// hook assigns from the task about the stopped plugin.
+/// and, for an assigned task, the assignee. At most one task exists for each combination. The reason distinguishes a
+/// task that the plugin's hook assigns from the task about the stopped plugin.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,

@@ -10,9 +10,9 @@ use crate::metric;
 use crate::state::plugins::PluginIndex;
 use crate::store::workspace::parked::{ParkedStep, Reason, StepId};
 
-/// Retries the steps that are due, in log order. Stops after the first step that fails again, so that a failing plugin
-/// delays new events by only one call. Returns the time of the next retry. `position` is the position of the last event
-/// that the worker has processed or passed over.
+/// Retries at most [`STEPS_PER_TURN`] steps that are due, in log order. Stops after the first step that fails again, so
+/// that a failing plugin delays new events by only one failed call. Returns the time of the next retry, or `None` if no
+/// retry is planned. `position` is the position of the last event that the worker has processed or passed over.
 pub async fn retry_due(worker: &mut Worker, position: u64) -> Result<Option<i64>, StepEnd> {
     let next_at = retry_steps(worker).await?;
     worker.state.plugins.retries.report(position, next_at);

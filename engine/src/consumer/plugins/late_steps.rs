@@ -34,7 +34,8 @@ pub const STEPS_PER_TURN: usize = 64;
 /// Retries parked steps, in the order of their events. Skips steps that are no longer parked: while the caller waited
 /// for its turn, a retry may have completed these steps, or another request may have completed or deleted them. Returns
 /// the number of steps that succeeded, and the steps that failed again. The failed steps stay parked with the reason of
-/// the new failure.
+/// the new failure. If the plugin cannot be called for a step, the step also counts as failed, but the stored reason
+/// does not change.
 pub async fn replay_parked(worker: &mut Worker, steps: &[StepId]) -> Result<(u64, Vec<ParkedStep>)> {
     let mut parked = worker.state.db.find_parked_steps(steps).await?;
     parked.sort_unstable_by(|a, b| a.id.cmp(&b.id));
@@ -78,7 +79,7 @@ async fn replay_step(
     Ok(outcome)
 }
 
-/// The data read from streams during one turn. Each stream is read only once for all of its parked steps.
+/// The data read from streams during one turn. Each stream is folded only once for all of its parked steps.
 #[derive(Default)]
 pub(super) struct StreamData {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,

@@ -1,4 +1,5 @@
-//! Finds the aggregates that a text mentions. A mention is a label that occurs in the text word for word.
+//! Finds the aggregates that a text mentions. A mention is a label that occurs in the text word for word. Case,
+//! punctuation and white space are ignored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -52,7 +52,8 @@ pub struct ReplayTally {
     pub assigned: u64,
     /// The number of events that were not routed, because the plugin has already assigned tasks for these events.
     pub assigned_before: u64,
-    /// The number of tasks to which the plugin's agent delivered an answer.
+    /// The number of tasks for which the plugin's agent returned an answer that was not rejected. Includes answers that
+    /// were dropped, because the task no longer waited for an answer.
     pub delivered: u64,
 }
 

@@ -24,8 +24,8 @@ use crate::state::stream_pages::StreamPages;
 /// The number of tasks for which the plugin is called before the results are written.
 const PAGE: usize = 64;
 
-/// Calls the hook for each open or failed task that an event after `from_position` gave to the plugin's agent, and
-/// delivers the answers.
+/// Calls the hook for each task of the plugin's agent that waits for the agent or has failed, if the event that last
+/// made the task wait for the agent is after `from_position`. Delivers the answers.
 pub async fn replay(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<ReplayTally> {
     let state = worker.state.clone();
     let mut tally = ReplayTally::default();

@@ -93,8 +93,9 @@ impl Input for PreparedWork {
         &self.context
     }
 
-    /// Returns the task's subject, so that the circuit recognizes repeated failures on the same content. Each task is a
-    /// separate aggregate, so the ids of tasks would always differ.
+    /// Returns the id of the task's subject, so that the circuit recognizes repeated failures on the same content. Each
+    /// task is a separate aggregate, so the ids of tasks would always differ. If the task has no subject, returns the
+    /// id of the task.
     fn aggregate_id(&self) -> &str {
         Task::new(&self.context.after).subject().unwrap_or(self.context.event.aggregate_id.as_str())
     }

@@ -58,8 +58,8 @@ impl Cells {
         }
     }
 
-    /// Returns the value of a cell of the kind [`CellKind::Value`]. Returns `None` if the cells do not contain the row,
-    /// or an empty array if the cells are lists.
+    /// Returns the value of a cell of the kind [`CellKind::Value`]. If the cells do not contain the row, returns an
+    /// empty array for [`Cells::Lists`], and `None` for all other cells.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         match self {
             Cells::Empty => None,
@@ -73,7 +73,8 @@ impl Cells {
         }
     }
 
-    /// Returns empty cells of the value's type, with capacity for `capacity` rows.
+    /// Returns empty cells of the value's type, with capacity for `capacity` rows. For a type without its own cells,
+    /// returns [`Cells::Mixed`] without capacity.
     pub fn for_value(value: &Value, capacity: usize) -> Cells {
         match value {
             Value::Int(_) => Cells::Ints(Vec::with_capacity(capacity)),

@@ -8,7 +8,8 @@ use super::known_types::KnownTypes;
 use crate::model::pattern::Patterns;
 use crate::model::value::Value;
 
-/// The maximum number of warnings in the response of a query.
+/// The maximum number of warnings that [`Context::warn`] collects for a query, without the last warning, which states
+/// that there are further warnings.
 const MAX_WARNINGS: usize = 20;
 
 /// A function that returns the id of the project that has the given slug.
@@ -37,7 +38,7 @@ pub struct Context<'a> {
     limit_bytes: i64,
     /// The value of `bytes_left` before the first charge.
     initial_bytes: i64,
-    /// The lower bound of `bytes_left`. A charge that would bring `bytes_left` below this number of bytes fails.
+    /// The number of bytes that must remain in `bytes_left`. A charge that brings `bytes_left` below this number fails.
     floor: Cell<i64>,
     /// The number of bytes that the query has reserved from the shared memory so far.
     granted: Cell<i64>,
@@ -199,8 +200,8 @@ impl<'a> Context<'a> {
         done
     }
 
-    /// Charges the query for the bytes of a newly built value. Returns an error if the memory of the query is
-    /// exhausted.
+    /// Charges the query for the bytes of a newly built value. Returns an error if the memory of the query or the
+    /// shared memory is exhausted.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let remaining = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(remaining);

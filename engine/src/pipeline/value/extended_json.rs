@@ -1,6 +1,8 @@
 //! Reads MongoDB's Extended JSON, which represents types that plain JSON does not have.
 //!
-//! A pipeline may contain Extended JSON wherever a value is allowed, in canonical or relaxed form.
+//! A pipeline may contain the typed values in `TYPES` wherever a value is allowed, in canonical or relaxed form.
+//! Regular expressions are allowed only where an operator accepts a pattern. Other types of Extended JSON are not
+//! supported.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-extended-json/>
 
@@ -171,8 +173,9 @@ fn date(value: &Value) -> Option<i64> {
 }
 
 /// Parses a decimal. Returns infinities and NaN as doubles. Warns about a number that no decimal represents exactly.
-/// Such a number is rounded to a decimal, or returned as the nearest double if rounding would lose more digits than the
-/// double loses. Returns `None` if the text is not a number.
+/// Such a number is rounded to a decimal. The number is returned as the nearest double instead if it is written with an
+/// exponent, exceeds the range of decimals, or would lose more digits by rounding than the double loses. Returns `None`
+/// if the text is not a number.
 fn decimal(text: &str, location: &Location) -> Result<Option<Value>> {
     /// The least mantissa of a decimal with 16 digits.
     const SIXTEEN_DIGITS: u128 = 1_000_000_000_000_000;

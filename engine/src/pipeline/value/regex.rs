@@ -26,7 +26,7 @@ pub enum RegexError {
 }
 
 impl Regex {
-    /// Compiles a pattern. The options `i`, `m`, `s`, `x` and `u` are supported; others are ignored.
+    /// Compiles a pattern. The options `i`, `m`, `s` and `x` are supported. Other options, such as `u`, are ignored.
     pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, RegexError> {
         let compiled = match &query.patterns {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),

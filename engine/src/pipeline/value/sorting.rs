@@ -6,7 +6,8 @@ use super::context::Context;
 use super::error::Result;
 
 /// Sorts the items stably. `weigh` returns the approximate number of values that a comparison of an item visits, or 0
-/// if the comparison takes negligible time. `weigh` also counts its own work for the query.
+/// if the comparison takes negligible time. `weigh` also counts its own work for the query. Fails if the query exceeds
+/// its time limit. If all comparisons take negligible time, checks the time limit only before the sort.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,

@@ -24,8 +24,8 @@ impl NumericValue {
 }
 
 /// A sum of numbers. The sum of integers is an integer if the sum fits in 64 bits. A sum with decimal summands is a
-/// decimal if a decimal can represent the sum. Any other sum is a double. Rounding errors of doubles are compensated,
-/// so small summands are not lost next to large summands.
+/// decimal if decimals can represent the sum and all intermediate sums. Any other sum is a double. Rounding errors of
+/// doubles are compensated, so small summands are not lost next to large summands.
 #[derive(Debug, Clone, Default)]
 pub struct Sum {
     whole: i128,
@@ -106,8 +106,8 @@ impl Sum {
     }
 
     /// Returns the sum as a decimal. Returns `None` if there are no decimal summands, or if no decimal can represent
-    /// the sum. First converts the sum of the doubles to a decimal. Many decimals have this sum as their nearest
-    /// double: the conversion chooses the decimal with the fewest digits.
+    /// the sum or an intermediate sum. First converts the sum of the doubles to a decimal. Many decimals have this sum
+    /// as their nearest double: the conversion chooses the decimal with the fewest digits.
     fn as_decimal(&self) -> Option<Decimal> {
         let decimals = self.decimal.filter(|_| !self.is_beyond)?;
         let whole = Decimal::try_from_i128_with_scale(self.whole, 0).ok()?;

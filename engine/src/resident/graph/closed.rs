@@ -18,7 +18,7 @@ pub struct ClosedEdges {
     edges: VecDeque<ClosedEdge>,
     /// The number of stored edges at the front of `edges`.
     stored: usize,
-    /// The highest position at which a stored or removed edge was closed.
+    /// A position of the log. No edge that is counted in `stored` or was removed was closed after this position.
     stored_position: u64,
     /// The number of edges that were removed from the front of `edges`.
     removed: u64,
@@ -38,7 +38,7 @@ pub struct ClosedRead<'g> {
     closed: &'g Mutex<ClosedEdges>,
     /// The number of the first edge that the read needs. `ClosedEdges::reads` uses the same numbers.
     first: u64,
-    /// The highest position at which an edge was closed, among the edges that may be only in the store.
+    /// A position of the log. No edge that may be only in the store was closed after this position.
     pub stored_position: u64,
 }
 

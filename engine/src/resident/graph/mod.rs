@@ -82,7 +82,7 @@ pub struct Moment {
 pub struct Changes {
     /// The ids of the aggregates whose facts changed.
     pub nodes: BTreeSet<AggregateId>,
-    /// The new versions of the edges that were opened or closed, or whose weight changed.
+    /// The new versions of the edges that were opened or closed, or whose weight or plugin changed.
     pub edges: Vec<Arc<Edge>>,
 }
 
@@ -98,8 +98,8 @@ impl Graph {
         self.change(|edges| edges.take(view, enriched))
     }
 
-    /// Applies facts that a plugin found in an event after the event was applied. Edges that open now get the position
-    /// `position`, which is the position of the log's follower.
+    /// Applies facts that a plugin found in an event that was applied earlier. Edges that open or close now get the
+    /// position `position`, which is the position of the log's follower.
     pub fn amend(
         &self,
         view: &dyn StateView,
@@ -120,7 +120,7 @@ impl Graph {
         self.inner.write().readdress_all(view)
     }
 
-    /// Returns the aggregates from which at least one edge is open or should be open.
+    /// Returns the aggregates at which at least one open or desired edge starts.
     pub fn with_edges(&self) -> BTreeSet<AggregateId> {
         self.inner.read().with_edges()
     }

@@ -21,7 +21,8 @@ const MIN_PREFIX: usize = 2;
 /// The maximum length of a word that is compared by edit distance, in letters. Longer words match only exactly or by
 /// prefix, because computing the edit distance takes quadratic time.
 const MAX_COMPARED_LETTERS: usize = 64;
-/// The maximum number of words of a query. Further words are ignored.
+/// The maximum number of words of a query that are compared as words and by trigrams. Further words count only where
+/// the whole query is compared with a label.
 const MAX_QUERY_WORDS: usize = 32;
 
 /// A search query, prepared for the search.
@@ -68,8 +69,9 @@ impl LabelQuery {
     }
 }
 
-/// Returns the similarity of two words, from 0 to 1. The words are also similar if `word` begins with `query_word` and
-/// `query_word` has at least `MIN_PREFIX` letters.
+/// Returns the similarity of two words, from 0 to 1. The words are similar if few letters differ, or if `word` begins
+/// with `query_word` and `query_word` has at least `MIN_PREFIX` letters. If one of the words is in a script without
+/// spaces, the words are similar only if they are equal.
 pub fn likeness(query_word: &str, word: &str) -> f64 {
     if query_word == word {
         return 1.0;
@@ -100,6 +102,7 @@ fn edits(length: usize) -> usize {
 
 impl Words {
     /// Returns the indexed words that are similar to a query word, each with its similarity, most similar first.
+    /// Returns at most [`MAX_SIMILAR_WORDS`] words.
     fn alike(&self, query_word: &str) -> Vec<(u32, f64)> {
         if is_pair(query_word) {
             return self.find(query_word).map(|number| (number, 1.0)).into_iter().collect();

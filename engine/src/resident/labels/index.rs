@@ -41,7 +41,8 @@ pub struct LabelEntry {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// The label before folding. The text shares its memory with the state, or with the labels that plugins found.
+    /// The label before folding. The text shares its memory with the state, or with the labels that plugins found. A
+    /// label that is a number in the state has its own memory. Empty if the aggregate has no label.
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,

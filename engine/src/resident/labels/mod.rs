@@ -3,7 +3,8 @@
 //! The index does not exist before the first search. Later, each append marks the changed aggregates. The next search
 //! indexes the marked aggregates again, unless the follower of the log has already done so.
 //!
-//! * **What is searched**: labels and the first 20 kB of the other searched texts of an aggregate. A search finds
+//! * **What is searched**: the first 512 bytes of each label, and at most 20 kB of the other searched texts of an
+//!   aggregate. If these texts are longer together, the longest texts are cut. Within these limits, a search finds
 //!   everything that was appended before the search, unless indexing the changed aggregates takes longer than the time
 //!   limit of queries; the response then contains a warning. If a definition changes its label or its searched fields,
 //!   the aggregates of its type are marked.
@@ -11,8 +12,8 @@
 //!   scripts without spaces, each pair of neighboring characters is a word. Only entries that pass the filter become
 //!   candidates: up to 250 entries that share the most trigrams with the query, and up to 250 entries that share words
 //!   with the query. An entry also shares a word with the query if a word of the label is similar to a word of the
-//!   query or begins with a word of the query. Similar words differ in at most one letter if they have four letters,
-//!   and in at most two letters if they are longer.
+//!   query, or begins with a word of the query that has at least two letters. Similar words differ in at most one
+//!   letter if the longer word has four letters, and in at most two letters if the longer word has more letters.
 //! * **Scores**: every candidate is measured by `exact`, `prefix`, `trigram`, `token_set` and `bm25`. The highest of
 //!   these scores is the score of the candidate. Among equal scores, the label that equals the query comes first, then
 //!   the latest change, then the id. Only `exact` reaches a score of 1. Tasks are found only if `type` requests tasks,
@@ -72,7 +73,7 @@ pub struct LabelHit {
     pub scores: Scores,
     /// The highest of the scores.
     pub score: f64,
-    /// Whether the label equals the query exactly, including accents and case.
+    /// Whether the label equals the query, including accents and case. Whitespace at the ends does not count.
     pub as_written: bool,
     pub last_event_at: i64,
 }

@@ -15,7 +15,7 @@ const B: f64 = 0.75;
 const MAX_SCORE: f64 = 0.99;
 /// The factor by which a score is multiplied if the label is not the first label of its aggregate.
 pub const FURTHER: f64 = 0.98;
-/// The minimum score of an entry that counts as a match.
+/// The minimum score of an entry that counts as a match. An entry with a BM25 score above 0 needs no minimum score.
 const MIN_SCORE: f64 = 0.3;
 
 /// The share of the token-set measure that depends only on how much of the query the label covers. The remaining share
@@ -32,8 +32,8 @@ const MIN_TRIGRAM_SCORE: f64 = 0.2;
 const SHORT_TEXT_BYTES: usize = 12;
 /// The maximum number of wrong letters when whole texts are compared.
 const MAX_EDITS: usize = 4;
-/// The maximum length of texts that are compared as a whole, in bytes. Longer texts are compared only by words and
-/// trigrams.
+/// The maximum length of texts that are compared letter by letter as a whole, in bytes. The other measures also apply
+/// to longer texts.
 const MAX_WHOLE_BYTES: usize = 120;
 
 /// The scores of one entry by each measure, from 0 to 1.

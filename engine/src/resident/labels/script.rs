@@ -16,8 +16,8 @@ const ACCENTED: [RangeInclusive<char>; 11] = [
     '\u{A640}'..='\u{A7FF}',
     '\u{AB30}'..='\u{AB6F}',
 ];
-/// Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, the kana, Bopomofo, Yi and Chinese
-/// characters.
+/// Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Tai Le, New Tai Lue, the kana, Bopomofo,
+/// Yi and Chinese characters.
 const UNSPACED: [RangeInclusive<char>; 15] = [
     '\u{0E00}'..='\u{0EFF}',
     '\u{0F00}'..='\u{109F}',
@@ -82,7 +82,8 @@ pub fn is_ignored(c: char, after: Option<char>) -> bool {
     match c {
         // The soft hyphen, the zero width joiner and the word joiner.
         '\u{AD}' | '\u{200D}' | '\u{2060}' => true,
-        // The zero width non-joiner occurs within words in Indic scripts, and between words in Persian.
+        // In Indic scripts, the zero width non-joiner does not separate words. In Persian, the zero width non-joiner
+        // separates the parts of a word, which are indexed as separate words.
         '\u{200C}' => after.is_some_and(|letter| INDIC.contains(&letter)),
         _ => is_in(&VARIATION_SELECTORS, c) || SKIN_TONES.contains(&c) || is_in(&READING_MARKS, c),
     }

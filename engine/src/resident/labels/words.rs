@@ -146,8 +146,8 @@ impl Words {
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
-    /// Returns the entries that contain the word with this number. Each entry is paired with the number of occurrences
-    /// of the word, at most `MAX_COUNT`.
+    /// Returns the entries that contain the word with this number. Each entry is paired with the count of the word: the
+    /// number of occurrences, each multiplied by the weight of its text, at most `MAX_COUNT`.
     pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
         let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
         postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))
@@ -157,7 +157,8 @@ impl Words {
         self.numbers.get(word).copied()
     }
 
-    /// Returns the number of occurrences of a word in an entry, at most `MAX_COUNT`.
+    /// Returns the count of a word in an entry: the number of occurrences, each multiplied by the weight of its text.
+    /// The count is at most `MAX_COUNT`.
     pub fn count_in(&self, number: u32, entry: u32) -> u32 {
         let Some(word) = self.words.get(number as usize) else { return 0 };
         let posting = place_of(&word.postings, entry).and_then(|place| word.postings.get(place));

@@ -218,7 +218,8 @@ fn make(path: &FilePath) -> io::Result<File> {
     }
 }
 
-/// Syncs the folder of a file, so that the file's name survives a crash.
+/// Syncs the folder that contains a file or folder, so that the creation or removal of the file or folder survives a
+/// crash.
 fn synced_folder(path: &FilePath) -> io::Result<()> {
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }

@@ -1,6 +1,7 @@
 //! The bytes of files: in a local folder, in memory, or in an object store. Each upload has its own key.
 //!
-//! A key is written only once. After the write is completed, the bytes under the key never change.
+//! A key is written only once. After the write is completed, the bytes under the key never change, with one exception:
+//! a restore from the archive replaces bytes that do not have the archived hash.
 
 mod folder;
 mod objects;
@@ -28,7 +29,7 @@ pub struct BlobKind {
     pub content_disposition: String,
 }
 
-/// An object store for objects other than files.
+/// The object store of the archive. Its objects include copies of the bytes of files.
 #[derive(Clone)]
 pub struct OpenObjects {
     pub objects: Arc<dyn ObjectStore>,
@@ -52,7 +53,8 @@ pub enum BlobWriter {
 
 impl Blobs {
     /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
-    /// configures the object store. Each option has the name of an environment variable of the vendor's tools.
+    /// configures the object store. Each option has the name of an environment variable that the crate `object_store`
+    /// reads, such as `AWS_ACCESS_KEY_ID`. Unknown options are ignored.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         Ok(match scheme {
@@ -62,7 +64,7 @@ impl Blobs {
         })
     }
 
-    /// Opens an object store for objects other than files. `url` and `options` are the same as in [`Blobs::open`].
+    /// Opens the object store of an archive. `url` and `options` have the same form as in [`Blobs::open`].
     pub fn open_objects(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<OpenObjects> {
         Ok(match Blobs::open(url, options)? {
             Blobs::Folder(folder) => folder.into_objects(),

@@ -82,7 +82,7 @@ impl Objects {
         Ok(Objects { objects: store.clone(), parts: store.clone(), signer: Some(store), prefix })
     }
 
-    /// Returns the object store for objects other than files.
+    /// Returns the object store for use by an archive.
     pub fn into_objects(self) -> OpenObjects {
         OpenObjects { objects: self.objects, prefix: self.prefix, folder: None }
     }
@@ -194,7 +194,8 @@ impl ObjectsWriter {
         }
     }
 
-    /// Sends the gathered bytes as the next part.
+    /// Starts to send the gathered bytes as the next part. While [`MAX_CONCURRENT_PARTS`] parts are being sent, waits
+    /// first.
     async fn send(&mut self) -> Result<()> {
         let Some(id) = self.upload_id.clone() else { return Ok(()) };
         self.wait(MAX_CONCURRENT_PARTS - 1).await?;

@@ -22,7 +22,7 @@ const TABLES: [&str; 14] = [
     "plugin_release",
     "deletion",
 ];
-/// The field that changes with each use of a key. A change of this field alone does not cause a new dump.
+/// The field with the time of the last recorded use of a key. A change of this field alone does not cause a new dump.
 const LAST_USED: &str = "last_used_at";
 /// The number of records that one query reads or writes.
 const PAGE: usize = 500;
@@ -33,7 +33,7 @@ pub struct DumpRecord {
     pub table: &'static str,
     /// The record as a SurrealQL object, with its id.
     pub content: String,
-    /// The text of `content` without the field `last_used_at`, which changes with each use of a key.
+    /// The text of `content` without the field `last_used_at`.
     pub lasting: String,
 }
 

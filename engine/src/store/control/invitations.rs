@@ -54,8 +54,8 @@ impl Database {
     }
 
     /// Writes an invitation that an owner of the workspace creates. Replaces an invitation with the same id. Fails with
-    /// the reason if the user is no longer an owner, if the key that creates the invitation no longer exists, or if the
-    /// workspace has the maximum number of invitations.
+    /// the reason if the user is no longer an owner, if the key that creates the invitation or one of its ancestors no
+    /// longer exists, or if the invitation is new and the workspace has the maximum number of invitations.
     pub async fn write_invitation(&self, invitation: &Invitation, user_id: &str) -> Result<AccessResult<()>> {
         let mut content = invitation.fields();
         content.insert("made_by", convert::text(user_id));
@@ -103,7 +103,7 @@ impl Database {
 
     /// Makes the invited user a member of the workspace, and deletes the invitation. An existing member keeps their
     /// role. Returns the membership, or `None` if the address has no unexpired invitation with this id, or if the key
-    /// that created the invitation was revoked.
+    /// that created the invitation, or one of its ancestors, no longer exists.
     pub async fn accept_invitation(
         &self,
         id: &str,
@@ -119,7 +119,7 @@ impl Database {
                 role: found.role,
                 joined_at: now,
             };
-            // The statements fail if the key that created the invitation was revoked.
+            // The statements fail if the key that created the invitation, or one of its ancestors, no longer exists.
             Ok::<_, Error>(refused(self.try_accept(&found, &member).await)?.ok())
         };
         retry::after_conflicts(attempt).await

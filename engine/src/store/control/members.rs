@@ -106,7 +106,8 @@ impl Database {
     }
 
     /// Changes the role of a member. If the member loses the role `owner`, deletes the invitations and sign-in codes
-    /// that the member made for the workspace. Returns whether the member exists.
+    /// that the member made for the workspace. Also deletes invitations to the workspace whose maker is not known,
+    /// unless a key created them. Returns whether the member exists.
     ///
     /// Several members may have the role `owner`, but only one of these members is the owner of the workspace. Fails
     /// with [`AccessFault::OwnerStays`] if the member is the owner of the workspace and `role` is not `owner`.
@@ -156,9 +157,10 @@ impl Database {
     }
 
     /// Removes a user from a workspace. Deletes the user's keys and sign-in codes for the workspace, and the
-    /// invitations that the user or these keys created. Records the removal and the revocation of the keys. Returns the
-    /// ids of the deleted keys, or `None` if the user was not a member. Fails with [`AccessFault::OwnerStays`] if the
-    /// user is the owner of the workspace.
+    /// invitations that the user or these keys created. Also deletes invitations to the workspace whose maker is not
+    /// known, unless a key created them. Records the removal and the revocation of the keys. Returns the ids of the
+    /// deleted keys, or `None` if the user was not a member. Fails with [`AccessFault::OwnerStays`] if the user is the
+    /// owner of the workspace.
     pub async fn delete_member(
         &self,
         workspace_id: &str,

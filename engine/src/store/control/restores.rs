@@ -47,15 +47,17 @@ pub struct RestoreRecord {
     pub workspace_id: Arc<str>,
     pub name: String,
     pub status: RestoreStatus,
-    /// The position up to which the log has been restored.
+    /// The position up to which the log has been restored. While the restore runs, only the server that runs the
+    /// restore knows this position, and other servers return 0. Also 0 after a failure.
     pub position: u64,
-    /// The position at which the restore ends. `None` if this position is not known yet.
+    /// On the server that runs the restore: the position up to which the archive has been read so far. After success:
+    /// the same as `position`. `None` in all other cases.
     pub end: Option<u64>,
-    /// The reason for a failure.
+    /// The reason for a failure, or a note that the archive does not have the bytes of some file versions.
     pub message: Option<String>,
     pub started_at: i64,
     pub ended_at: Option<i64>,
-    /// The id of the server that runs the restore.
+    /// The id of the server that runs the restore. `None` if only one server can use the store.
     pub server: Option<Arc<str>>,
 }
 

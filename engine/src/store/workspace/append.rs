@@ -29,9 +29,9 @@ INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 ";
 
-/// The statement that appends a batch if no other process writes. A single statement costs half as much as the
-/// transaction [`APPEND`]. The record ids of events and commits still prevent a second event with the same version and
-/// a second commit at the same position.
+/// The statement that appends a batch if no other process writes, or if the batch has no events. A single statement
+/// costs half as much as the transaction [`APPEND`]. The record ids of events and commits still prevent a second event
+/// with the same version and a second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
 /// The statement that is added to the transaction if the batch has an epoch. The statement fails if the leader has
@@ -90,6 +90,9 @@ impl Database {
     /// definitions first, if the epoch of the leader differs from the epoch of the batch, if an idempotency key or an
     /// event id that a client chose is already stored, or if an upload of the batch is not in progress. Fails with
     /// [`Error::Closing`] if this process is the only writer and has opened the log again.
+    ///
+    /// If this process is the only writer, the definitions and the epoch are not checked. For a batch without events,
+    /// only the idempotency keys and the append right are checked.
     ///
     /// The future must not be dropped before it completes, except when the process ends. The transaction of a dropped
     /// future may continue after the append right was released.

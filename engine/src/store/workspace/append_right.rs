@@ -1,8 +1,8 @@
 //! The right to append to the log of a workspace. Only the handle that was opened last has the right.
 //!
-//! If other processes write to the store too, each transaction checks the head of the log. If this process is the only
-//! writer, that check would double the cost of an append. The append right then replaces the check: a handle that was
-//! opened earlier may have an outdated head and cannot commit.
+//! If other processes write to the store too, each append of events checks the head of the log. If this process is the
+//! only writer, that check would double the cost of an append. The append right then replaces the check: a handle that
+//! was opened earlier may have an outdated head and cannot append.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -15,8 +15,8 @@ use crate::model::json::{NestedDeserializer, object_of};
 use crate::model::value::{Object, Value};
 use crate::model::written;
 
-/// The fields of an [`Event`] that its stored body contains: all fields except the aggregate id, the version and the
-/// position.
+/// The fields of an [`Event`] that its stored body contains: all fields except the aggregate id, the version, the
+/// position, and the serialized text in `sent`.
 #[derive(Serialize)]
 #[serde(remote = "Event")]
 struct EventContent {

@@ -67,11 +67,13 @@ impl DatabaseReader {
 
 impl Database {
     /// Writes a definition. Replaces a definition with the same name. `types_changed` is the value of the change
-    /// counter that the caller has read. Fails with [`Error::Conflict`] if another server has changed a definition
-    /// since the caller read the counter. `position` is the position of the last event that the caller has read.
+    /// counter that the caller has read. Fails with [`Error::Conflict`] if a definition has changed since the caller
+    /// read the counter, or if another server writes to the head of the log at the same time. `position` is the
+    /// position of the last event that the caller has read.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64, position: u64) -> Result<()> {
         let values = values_of(definition, types_changed, position);
-        // A conflict is not retried, because the change counter never returns to an earlier value.
+        // A conflict is not retried here. If the change counter has changed, no further attempt with `types_changed`
+        // can succeed, because the counter never returns to an earlier value.
         self.query(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), values).await.map(drop)
     }
 

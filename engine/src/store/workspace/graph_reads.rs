@@ -82,7 +82,8 @@ impl DatabaseReader {
     }
 }
 
-/// Splits the aggregates in `found` into ranges by size. A size of 1 in `found` stands for `unit_bytes` bytes.
+/// Splits the aggregates in `found` into ranges by size. A size of 1 in `found` stands for about `unit_bytes` bytes.
+/// For facts, the size is a number of characters, and a character counts as one byte.
 fn ranges(found: Option<&Record>, unit_bytes: usize) -> Result<Vec<KeyRange>> {
     let mut sizes = Vec::new();
     for record in convert::list(found)? {

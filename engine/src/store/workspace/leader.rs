@@ -1,8 +1,9 @@
 //! The leader of a workspace: the one server that runs the workspace's plugins and timers. Only used if several servers
 //! share the store.
 //!
-//! A record names the leader and its epoch. Each transaction of the leader checks the epoch, so a server cannot write
-//! if another server has taken over while the first server was suspended.
+//! A record names the leader and its epoch. The transactions in which the leader writes the graph, the snapshots and
+//! the events of plugins check the epoch. These transactions of a server fail if another server has taken over while
+//! the first server was suspended.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ const RELEASE: &str = "UPDATE leader:consumer SET server = NONE WHERE server = $
 /// A leader of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leader {
-    /// The id of the server. `None` if the last leader has stopped.
+    /// The id of the server. `None` if the last leader has released the leadership.
     pub server: Option<Arc<str>>,
     /// A number that grows with each change of the leader.
     pub epoch: u64,
@@ -54,7 +55,7 @@ impl Database {
         Leader::read(record.ok_or_else(|| Error::corrupt("the record of the leader is missing after its write"))?)
     }
 
-    /// Ends the leadership of a server that stops. Does nothing if another server has taken over.
+    /// Ends the leadership of a server that closes the workspace. Does nothing if another server has taken over.
     pub async fn release_leadership(&self, server: &str, epoch: u64) -> Result<()> {
         let values = [("server", convert::text(server)), ("epoch", convert::integer(epoch))];
         self.query_again(RELEASE, values).await.map(drop)

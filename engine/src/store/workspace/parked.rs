@@ -1,4 +1,5 @@
-//! Parked steps: failed steps that wait to be replayed, with the reason and the number of attempts.
+//! Parked steps: steps that wait to be retried or replayed, with the reason and the number of attempts. A step is
+//! parked if it failed, or if its plugin was stopped or paused and was therefore not called.
 
 use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub struct StepId {
     pub plugin: Arc<str>,
 }
 
-/// A step that failed and waits to be replayed.
+/// A step that failed or was not executed, and that waits to be retried or replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedStep {
     pub id: StepId,
@@ -37,7 +38,7 @@ pub struct Reason {
     pub message: String,
     pub line: Option<u32>,
     pub column: Option<u32>,
-    /// The version of the plugin whose hook failed.
+    /// The version of the plugin when the step was parked.
     pub version: String,
     pub attempts: u32,
     /// The time at which the step was parked, in milliseconds since the epoch.

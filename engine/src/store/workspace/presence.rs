@@ -31,7 +31,8 @@ impl PresenceRecord {
 
 /// The statement that writes presence rows. A value replaces a stored value only if the new value is larger, because
 /// several servers write the same rows. Exception: a stored time after `$latest` comes from a wrong clock, and is
-/// replaced by any time up to `$latest`. Times after `$latest` are not written to existing rows.
+/// replaced by any time up to `$latest`. Times after `$latest` are not written to existing rows, but new rows are
+/// written unchanged.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
@@ -61,7 +62,8 @@ impl DatabaseReader {
 }
 
 impl Database {
-    /// Merges the presence of agents into the stored rows. Ignores times after `latest`.
+    /// Merges the presence of agents into the stored rows. Ignores times after `latest`, except for agents without a
+    /// stored row.
     pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());

@@ -8,7 +8,8 @@ use surrealdb::types::{RecordIdKeyRange, Value as Record};
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The maximum number of responses that one statement deletes. This number limits the size of the transaction.
+/// The maximum number of responses or batches that one statement deletes. This number limits the size of the
+/// transaction.
 const DELETE_BATCH_SIZE: usize = 1_000;
 /// The name of the checkpoint that contains the time up to which responses have been deleted.
 const DELETION_CHECKPOINT: &str = "forgotten_answers";

@@ -1,10 +1,11 @@
 //! Counts the bytes of a workspace's files. Records bytes that no file refers to: uploads in progress, and bytes to be
 //! removed.
 //!
-//! The record of an upload is created before the first byte is written, and exists until a file refers to the upload.
-//! The record is deleted in the transaction that appends the file's events ([`super::append::AppendBatch`]). The
-//! transaction that replaces or deletes a file also records the file's previous bytes for removal. All bytes without a
-//! file can therefore be found, even after a crash.
+//! The record of an upload is created before the first byte is written. The record exists until a file refers to the
+//! upload, or until the bytes of a canceled upload were removed. If a file refers to the upload, the record is deleted
+//! in the transaction that appends the file's events ([`super::append::AppendBatch`]). The transaction that replaces or
+//! deletes a file also records the file's previous bytes for removal. All bytes without a file can therefore be found,
+//! even after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use surrealdb::types::Value as Record;
 
 use crate::store::{Database, DatabaseReader, Error, Result, convert};
 
-/// The maximum number of records that one query returns.
+/// The maximum number of uploads that one call of [`Database::take_leftovers`] returns.
 const BATCH_SIZE: usize = 200;
 /// The storage limit of a workspace for which no limit is set, in bytes. The value is the largest integer that the
 /// store can represent.

@@ -39,14 +39,15 @@ pub(super) struct Arguments {
     /// The comment of `approve`, `edit` and `retry`, the reason of `reject` and `defer`, or the message of
     /// `request_changes`, `answer` and `ask`.
     text: Option<String>,
-    /// For `edit`: the fields to merge into the data of the delivered output.
+    /// For `edit`: the fields to merge into the data of the last artifact, as a JSON merge patch: null removes a field.
+    /// If the artifact has no data, the fields are merged into the payload of the artifact's effect.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
-    /// For `edit`: the new text of the output.
+    /// For `edit`: the text that replaces the parts of the last artifact.
     content: Option<String>,
     /// For `approve` and `edit`: whether to append effects even if their aggregates have changed since the agent read
     /// the aggregates. Without this argument, the call fails with `stale` if an aggregate has changed. The `difference`
-    /// of the error shows the changes.
+    /// of the error shows the changes, or is null if there are too many events to compare.
     accept_stale: Option<bool>,
     /// For `approve` and `edit`: whether output from before the last `request_changes` may be approved. Without this
     /// argument, an approval of such output fails with `superseded`.
@@ -68,7 +69,8 @@ pub(super) struct Output {
     /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
-    /// The events that `approve` or `edit` has appended, each with the state of its aggregate after the approval.
+    /// The events of effects that `approve` or `edit` has appended, each with the state of its aggregate after the
+    /// event. The state is null if the states together exceed the size limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     appended: Vec<ShownEffect>,

@@ -23,7 +23,7 @@ pub(super) const WORDS: ToolWords = ToolWords {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
+    /// The id of an existing aggregate, or a new id: a letter or digit, then up to 127 letters, digits and `._:-`.
     aggregate_id: String,
     /// The type of a new aggregate. Not needed for an existing aggregate.
     aggregate_type: Option<String>,

@@ -41,10 +41,10 @@ pub struct ShownType {
     /// Whether only dedicated operations change aggregates of this type. If so, `append_event` cannot change these
     /// aggregates.
     managed: bool,
-    /// The fields of the type. Present only if `aggregate_type` is given.
+    /// The fields of the type. Null unless `aggregate_type` is given.
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     fields: Option<Value>,
-    /// The payload of each event type. Present only if `aggregate_type` is given.
+    /// The payload of each event type. Null unless `aggregate_type` is given.
     events: Option<BTreeMap<String, ShownEventType>>,
 }
 
@@ -54,7 +54,8 @@ struct ShownEventType {
     /// The payload that the type's definition declares.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     declared: Option<Value>,
-    /// The fields observed in events, with the types of their values.
+    /// The fields observed in events, with the types of their values. Fields over a limit on their number or on the
+    /// length of their names are left out.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     seen: Option<Object>,
 }

@@ -29,13 +29,14 @@ pub(super) struct Output {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
-    /// The events that approval would append now, each with the state of its aggregate after the approval.
+    /// The events of effects that approval would append now, each with the state of its aggregate after the event. The
+    /// state is null if the states together exceed the size limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,
-    /// The reason why approval would be rejected now. Absent if approval would succeed, or if the status of the task
-    /// does not allow approval. Also absent if only stale effects prevent approval: `would_append` marks these effects
-    /// as `stale`.
+    /// The reason why approval would be rejected now. Absent if approval would succeed, or if only the status or the
+    /// review of the task does not allow approval. Also absent if only stale effects prevent approval: `would_append`
+    /// marks these effects as `stale`.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_refuse: Option<String>,
 }

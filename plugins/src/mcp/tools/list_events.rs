@@ -49,8 +49,8 @@ pub(super) struct Output {
 }
 
 pub(super) async fn list_events(reader: Reader, arguments: Arguments, call: ToolCall) -> Result<Output> {
-    // An event takes more bytes as text than in memory, so only half of the limit is used. The result contains at least
-    // one event.
+    // An event takes more bytes as text than in memory, so only half of the limit is used. The first event is returned
+    // even if the event exceeds this size.
     let limit = EventLimit { events: arguments.limit.unwrap_or(DEFAULT_LIMIT), bytes: call.response_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::shown::shown;
 
 shown! {
-    /// An event that an approval appends, with the state after the approval.
+    /// An event that an approval appends, with the state of the aggregate after the event. The state is null if the
+    /// states of all events together exceed the size limit.
     #[derive(Serialize)]
     pub struct ShownEffect from view: EffectView {
         artifact_id: Option<Arc<str>> = view.artifact_id,

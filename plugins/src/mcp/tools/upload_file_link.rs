@@ -42,7 +42,8 @@ pub(super) struct Output {
     url: String,
     /// The HTTP method of the upload: `PUT`.
     method: &'static str,
-    /// The path of the stored file: `workspace/project/type/aggregate/filename`.
+    /// The path of the stored file: `workspace/project/type/aggregate/filename`. The path contains `_` in place of a
+    /// missing project, type or aggregate.
     path: String,
     mime_type: String,
     /// The maximum size of the file in bytes. Null means no limit.

@@ -39,7 +39,7 @@ fn link_attributes(tag: &str) -> Option<(&str, &'static [&'static str])> {
     if !attributes.starts_with(char::is_whitespace) {
         return None;
     }
-    // In HTML, the name of an element is written entirely in upper case or entirely in lower case.
+    // In HTML, the name of an element is usually written entirely in upper case or entirely in lower case.
     let is_component = name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.contains(|letter: char| letter.is_ascii_lowercase());
     match is_component {

@@ -1,5 +1,5 @@
-//! Returns references to the pages to which a link may lead. The references follow the rules of Obsidian, Hugo, Jekyll
-//! and Docusaurus.
+//! Returns references to the pages to which a link may lead. The references follow the rules of Obsidian, Hugo, Jekyll,
+//! Docusaurus and Zola.
 //!
 //! The site generator of a project is not known. Therefore the rules of all generators are tried, the rules for paths
 //! first. [`foldwork_engine::model::page`] describes the forms of references.
@@ -45,8 +45,8 @@ pub(super) struct PageLink {
     pub references: Vec<String>,
 }
 
-/// Returns the link to a URL. Returns `None` if the URL is too long, contains a template tag, or leads to another
-/// site or to the page itself. `from` is the path of the page with the link.
+/// Returns the link to a URL. Returns `None` if the URL is too long, has no path, contains a template tag, or leads to
+/// another site. `from` is the path of the page with the link.
 pub(super) fn of_url(url: &str, from: &str) -> Option<PageLink> {
     if url.len() > MAX_URL_BYTES {
         return None;
@@ -201,7 +201,7 @@ fn is_outside(references: &[String]) -> bool {
 }
 
 /// Joins a relative path to a folder. Returns a reference from the root of the project, or `None` if the path leads out
-/// of the project. A `/` at the end of the path stays.
+/// of the project. The reference ends with `/` if the path ends with `/`, `.` or `..`.
 fn joined(folder: &str, path: &str) -> Option<String> {
     let mut segments: Vec<&str> = folder.split('/').filter(|segment| !segment.is_empty()).collect();
     for segment in path.split('/') {

@@ -136,7 +136,7 @@ impl ScriptPattern {
     }
 
     /// Adds the matches in a text to a list, or the first group of each match if the pattern has groups. Omits matches
-    /// that are too long for the search for groups. The search ends when the list has no room for a match.
+    /// that are too long for the search for groups. The search ends when a match exceeds a limit of the list.
     fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, SearchEnd), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {
@@ -177,7 +177,8 @@ impl ScriptPattern {
                 };
                 out.push_str(span.and_then(|span| text.get(span)).unwrap_or_default());
             };
-            // A replacement can name a group many times, so the inserted text is built and measured separately.
+            // A replacement can name a group many times, so the maximum size of the inserted groups is checked before
+            // the text is built.
             let mut inserted = String::new();
             if replacement.matches('$').count().saturating_mul(matched.len()) > max_bytes {
                 return Err(too_large("the text after the replacement is"));

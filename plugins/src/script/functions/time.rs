@@ -1,4 +1,5 @@
-//! Functions that convert between RFC 3339 texts and milliseconds since 1970.
+//! Functions for times: the time of the call, parsing, formatting, and the days between two times. A time is an RFC
+//! 3339 text or a number of milliseconds since 1970.
 
 use foldwork_engine::model::date::{format_date, parse_date};
 use jiff::Timestamp;

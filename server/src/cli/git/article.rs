@@ -148,9 +148,9 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Returns the names of the fields that come from the front matter in `fields`: `front_matter` and the optional fields
-/// for which the front matter has a value. Returns no names if `fields` contains no front matter. An optional field
-/// that is not returned may have been set by a person.
+/// Returns the names of the fields that exist only because of the front matter in `fields`: `front_matter` and the
+/// optional fields for which the front matter has a valid value. Returns no names if `fields` contains no front matter.
+/// An optional field that is not returned may have been set by a person.
 pub fn names_of_front_matter(fields: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(values)) = fields.get(FRONT_MATTER) else { return Vec::new() };
     let document = Document { front: FrontMatter::of_values(values.clone()), body: "" };

@@ -12,8 +12,9 @@ const SEPARATORS: [char; 3] = [' ', 'T', 't'];
 /// The formats of dates with the name of a month. Commas are removed before a date is parsed.
 const NAMED_MONTHS: [&str; 4] = ["%b %d %Y", "%B %d %Y", "%d %b %Y", "%d %B %Y"];
 
-/// Returns a date as RFC 3339 in UTC, or `None` if the text is not a date. A date without a time zone is in UTC, and a
-/// date without a time is midnight.
+/// Returns a date as RFC 3339 in UTC. Returns `None` if the text is not a date in a supported form, is longer than
+/// [`MAX_LEN`] bytes, or has a year outside 0 to 9999. A date without a time zone is in UTC, and a date without a time
+/// is midnight.
 pub fn rfc3339(text: &str) -> Option<String> {
     let text = text.trim();
     if text.len() > MAX_LEN {

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use super::history::Commit;
 use crate::cli::event::PortableEvent;
 
-/// The namespace of the ids of articles and events. With another namespace, repeated imports would create a second copy
-/// of every article.
+/// The namespace of the ids of articles, events and import records. With another namespace, an import would give new
+/// articles other ids than an earlier version of the program gave to the articles of the same files.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
 /// The maximum size in bytes of an event as JSON, so that the event fits into a request body of 1 MiB.
 const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
@@ -21,7 +21,8 @@ const MAX_EVENT_BYTES: usize = (1 << 20) - (16 << 10);
 #[derive(Clone, Debug, Default)]
 pub struct EventMoment {
     pub commit: Option<Commit>,
-    /// The latest time of this commit and all earlier commits of the import.
+    /// The latest time of this commit and of all commits that were imported before it. A time in the future counts as
+    /// the time of the import. `None` if no commit has a time, as in an import of a folder without a repository.
     pub at: Option<Timestamp>,
     /// Whether the event brings the project to the state of the files, instead of applying the changes of one commit.
     pub reconciled: bool,
@@ -35,7 +36,7 @@ pub struct ArticleDiff<'a> {
     pub payload: Map<String, Value>,
     /// Whether the event adds the article to the import.
     pub is_new: bool,
-    /// The git id of the file's content, unless the file is removed.
+    /// The git id of the file's content. `None` if the event deletes the article.
     pub blob: Option<Oid>,
     /// The time of the article's last event. If the time of the new event would be earlier, the new event gets this
     /// time.

@@ -12,7 +12,7 @@ use super::history::{is_markdown, is_regular};
 
 /// The maximum size in bytes of a file that is imported as an article.
 pub const MAX_FILE_BYTES: u64 = 512 * 1024;
-/// The maximum depth of the folders that are searched for files.
+/// The maximum depth of the subfolders of a folder that are searched for files. A commit's tree has no such limit.
 const MAX_DEPTH: usize = 64;
 /// The maximum size in bytes of a pointer of Git LFS.
 pub const MAX_POINTER_BYTES: usize = 1024;
@@ -70,7 +70,8 @@ impl Files {
         }
     }
 
-    /// Adds the files of a folder and of all its subfolders.
+    /// Adds the Markdown files of a folder and of its subfolders, at most [`MAX_DEPTH`] levels deep. Skips hidden
+    /// subfolders, and does not follow symbolic links.
     pub fn add_folder(&mut self, root: &Path) -> anyhow::Result<()> {
         let entries = entries(root).with_context(|| format!("{} cannot be read", root.display()))?;
         self.add_entries(entries, "", 0)

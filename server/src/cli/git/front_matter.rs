@@ -21,7 +21,7 @@ const MAX_WARNINGS: usize = 8;
 /// The front matter of a file.
 #[derive(Debug, Default)]
 pub struct FrontMatter {
-    /// The values by name, in the order of the file.
+    /// The values by name, in the order of the file. The values of invalid TOML statements come last.
     pub values: Map<String, Value>,
     /// Maps each top-level name to its line in the file.
     lines: HashMap<String, usize>,
@@ -52,7 +52,7 @@ impl FrontMatter {
     }
 
     /// Returns the value with a name. If no name matches exactly, ignores the case of ASCII letters. A `.` in `name`
-    /// separates the names of nested values.
+    /// separates the names of nested values. Returns `None` if there is no such value or if the value is null.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let mut names = name.split('.');
         let first = member(&self.values, names.next()?);

@@ -1,7 +1,7 @@
 //! Imports random histories with merges, renames, and heads that move, and compares the articles with the trees.
 //!
 //! The environment variable `SEEDS=FIRST..LAST` selects the seeds of the histories, from `FIRST` to the number before
-//! `LAST`. A failure names its seed.
+//! `LAST`. To find the seed of a failure whose message does not contain the seed, select fewer seeds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;

@@ -16,8 +16,8 @@ const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 /// The minimum percentage of unchanged content in a renamed file. This value must not change: otherwise later imports
 /// would treat some renamed files as new articles.
 const RENAME_SIMILARITY: u16 = 50;
-/// The maximum number of files of a commit that are compared to find renames. If a commit has more files, only files
-/// with equal content are matched.
+/// The approximate maximum number of removed files that libgit2 compares with each added file to find renames. If a
+/// commit removes more files, libgit2 may not find some renames, even of files with equal content.
 const RENAME_LIMIT: usize = 1_000;
 
 /// The data of a git commit. The events of the changes in the commit contain this data.
@@ -140,8 +140,8 @@ pub fn steps(repository: &Repository, before: Option<Oid>, after: Oid) -> Result
     Ok(found.deltas().filter_map(change).collect())
 }
 
-/// Returns the path, the id and the mode of a regular file of a tree. Returns `None` for a path that is not UTF-8. The
-/// final comparison with the tree reports such a path.
+/// Returns the path, the id and the mode of a regular file of a tree. Returns `None` if the tree has no regular file at
+/// the path, or if the path is not UTF-8. The final comparison with the tree reports a path that is not UTF-8.
 ///
 /// The mode comes from the tree, because `DiffFile::mode` panics at a mode that git no longer writes, such as 100600.
 fn tree_file(tree: Option<&Tree<'_>>, file: &DiffFile<'_>) -> Option<(String, Oid, i32)> {

@@ -96,21 +96,23 @@ pub struct Options {
 /// The outcome of an import.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The slug of the project.
+    /// The slug of the project. Empty if the repository has no commits.
     pub project: String,
     /// The number of events that were appended.
     pub appended: u64,
     /// The number of articles at HEAD or in the folder.
     pub articles: usize,
-    /// The number of files and folders that were not imported: files that cannot be an article, files and folders that
-    /// cannot be read, and files with an event that the server rejected. The article of a file that cannot be read
-    /// stays unchanged.
+    /// The number of files and folders that were not imported: files that cannot be an article, folders that are not
+    /// searched, files and folders that cannot be read, and files with an event that the server rejected. If a file of
+    /// a folder cannot be read, its article stays unchanged. If git cannot read a file, its article is deleted.
     pub missing: usize,
-    /// Whether the import found a file that it then failed to read.
+    /// Whether a file of a folder was read when the folder was listed, but could not be read again for its text. Always
+    /// `false` for a git repository.
     pub has_unread: bool,
 }
 
-/// Brings a project to the state of a source's files, and publishes its articles if `options.publish` is set.
+/// Brings a project to the state of a source's files. If `options.publish` is set, also publishes and unpublishes the
+/// articles of the project according to their front matter.
 pub async fn import(
     client: &Client,
     progress: &ProgressIndicator,

@@ -25,7 +25,8 @@ pub struct ImportProgress {
     pub commit: String,
     /// The commit of which only some changes have been appended, or the empty string.
     pub towards: String,
-    /// The latest time of the appended events. Events that are appended later do not get an earlier time.
+    /// The latest time of the commits whose changes were appended or begun. Events that are appended later do not get
+    /// an earlier time.
     pub at: Option<Timestamp>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Outbox<'a> {
     }
 
     /// Passes the open batch to its recipient. Does nothing if the batch is empty and the progress equals `sent`.
-    /// `sent` is the progress that the project has recorded.
+    /// `sent` is the progress that the project had recorded before the import.
     pub fn finish(mut self, sent: &ImportProgress) -> anyhow::Result<()> {
         if self.open.events.is_empty() && self.progress == *sent {
             return Ok(());

@@ -97,7 +97,7 @@ impl WorkspaceReader<'_> {
         })
     }
 
-    /// Returns the record with the name of the folder and a path that no longer exists on this machine, or `None` if no
+    /// Returns the record with the name of the folder and a path that does not exist on this machine, or `None` if no
     /// record matches. The record was probably written before the folder was moved. Fails if several records match.
     /// `rows` are the records of the project that the user has named.
     fn moved<'r>(&self, rows: &[&'r Row], project: &str) -> anyhow::Result<Option<&'r Row>> {

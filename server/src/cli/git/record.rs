@@ -1,6 +1,6 @@
 //! The record of an import: an aggregate of the project with the progress of the import and the ids of the articles
-//! that the import has created. Each batch of events contains an event of the record, so the record always matches the
-//! articles.
+//! that the import has created or adopted. Each batch of events contains an event of the record, so the record always
+//! matches the articles.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ impl Row {
 
     /// Returns the records of folders that have the same name as the source and a path that does not exist on this
     /// machine. One of these records may have been written for the source before the folder was moved. The other
-    /// records belong to folders of other machines.
+    /// records belong to folders of other machines, or to folders that were moved or removed.
     pub fn of_moved<'r>(rows: &[&'r Row], source: &SourceIdentity) -> Vec<&'r Row> {
         let has_name = |row: &&Row| row.identity.kind == source.kind && row.identity.name == source.name;
         let same_name = |row: &&Row| source.kind != "git" && has_name(row);

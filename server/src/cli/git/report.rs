@@ -1,4 +1,4 @@
-//! The report of an import: the warnings, once for each file, and the files that have no article when the import ends.
+//! The report of an import: the warnings, once for each file, and the files that could not be imported.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,9 +15,10 @@ pub struct ImportWarnings<'a> {
     pub left_out: HashSet<String>,
     /// The files with reported warnings about their front matter.
     pub doubtful: HashSet<String>,
-    /// The files that have no article at the current commit.
+    /// The files and folders that could not be imported since the last comparison with the files began.
     pub missing: BTreeSet<String>,
-    /// Whether the import found a file that it then failed to read.
+    /// Whether a file of a folder was read when the folder was listed, but could not be read again for its text. Always
+    /// `false` for a git repository.
     pub has_unread: bool,
 }
 
@@ -27,8 +28,8 @@ impl<'a> ImportWarnings<'a> {
         Self { note, left_out, doubtful, missing, has_unread }
     }
 
-    /// Adds a file to the files without an article. Also reports the reason, unless the file was already reported as
-    /// left out.
+    /// Adds a file or folder to the files that could not be imported. Also reports the reason, unless the path was
+    /// already reported as left out.
     pub fn miss(&mut self, path: &str, moment: &EventMoment, reason: &str) {
         self.missing.insert(path.to_owned());
         if self.left_out.insert(path.to_owned()) {

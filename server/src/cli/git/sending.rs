@@ -28,7 +28,7 @@ pub struct BatchSender<'a> {
     pub record: Record,
     /// Whether the workspace defines the type of import records.
     pub is_type_defined: bool,
-    /// Whether the workspace contains the project.
+    /// Whether the sender has already checked that the workspace contains the project, or has created the project.
     pub has_project: bool,
     /// The number of events that were appended.
     pub appended: u64,

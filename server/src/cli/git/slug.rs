@@ -10,7 +10,7 @@ use unicode_normalization::char::is_combining_mark;
 /// The maximum length of a slug in bytes.
 const MAX_LEN: usize = 200;
 
-/// The slugs in use, each with the index of its article.
+/// The slugs in use, each with the number of its article.
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,

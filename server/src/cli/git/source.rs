@@ -163,8 +163,8 @@ impl FileSource {
     }
 }
 
-/// Returns the reason why a repository cannot be opened. If libgit2 does not support the repository's format, the
-/// reason contains the remedy.
+/// Returns the reason why a repository cannot be opened. If libgit2 does not support the format of the object ids or of
+/// the references, the reason contains the remedy.
 fn reason(message: &str) -> String {
     if message.contains("object format") {
         return "its object ids are SHA-256, and only SHA-1 is supported; import a copy of its history in a repository \

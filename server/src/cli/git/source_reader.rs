@@ -51,13 +51,15 @@ pub struct SourceReader {
 pub struct Summary {
     /// The number of articles at HEAD or in the folder.
     pub articles: usize,
-    /// The files at HEAD or in the folder that have no article.
+    /// The files and folders at HEAD or in the folder that could not be imported. A file that could not be read may
+    /// still have an article.
     pub missing: BTreeSet<String>,
     /// The files that were reported as left out.
     pub reported: HashSet<String>,
     /// The number of events added because the articles of the project differed from HEAD or from the folder.
     pub reconciled: u64,
-    /// Whether the import found a file that it then failed to read.
+    /// Whether a file of a folder was read when the folder was listed, but could not be read again for its text. Always
+    /// `false` for a git repository.
     pub has_unread: bool,
 }
 
@@ -70,12 +72,12 @@ struct CommitRoute {
     /// The commits to follow one by one. Each item is the previous commit, if any, and the commit to follow.
     commits: Vec<(Option<Oid>, Oid)>,
     /// Whether `commits` consists of a single step from the last imported commit to HEAD. The route is such a step if
-    /// the history was rewritten and no longer contains the last imported commit.
+    /// the last imported commit is no longer among the first parents of HEAD, but is still in the repository.
     is_one_step: bool,
 }
 
-/// Assigns times to events. No commit gets an earlier time than the previous commit, even if the clocks of the authors
-/// differ.
+/// Assigns times to events. No commit gets an earlier time than the previous commit, even if the clocks of the
+/// committers differ. A time in the future is replaced by the time of the import.
 struct Times {
     last: Option<Timestamp>,
     now: Timestamp,
@@ -155,7 +157,7 @@ impl SourceReader {
     }
 
     /// Returns the ids of the articles whose files match the globs at any commit of the route. An article is imported
-    /// with its whole history or not at all.
+    /// with all its changes on the route, or not at all.
     ///
     /// If the user gave no globs, every article is imported, and the set is empty.
     fn chosen(&self, route: &CommitRoute) -> anyhow::Result<HashSet<String>> {

@@ -26,7 +26,8 @@ pub struct Article {
     pub path: String,
     /// A number that distinguishes the article from the other articles of the project.
     pub number: usize,
-    /// The article's fields. `None` if the article is deleted, or if its file cannot be an article.
+    /// The article's fields. `None` if the project has no such article: the article is deleted, its file cannot be an
+    /// article, or its file is not imported.
     pub state: Option<ArticleState>,
     /// The git id of the file content that matches the state, if known.
     pub blob: Option<Oid>,
@@ -46,13 +47,13 @@ pub struct HistoryWalk<'a> {
     seed: String,
     /// Distinguishes the ids of articles that different imports create at the same path and commit.
     salt: u64,
-    /// The ids of the articles whose files match the globs at any commit. These articles are imported from their
-    /// creation on. A walk whose outbox is closed, so that no events are sent, collects these ids.
+    /// The ids of the articles whose files match the globs at any commit of the walk. These articles are imported from
+    /// the beginning of the walk on. A walk whose outbox is closed, so that no events are sent, collects these ids.
     pub chosen: HashSet<String>,
     live: HashMap<String, Article>,
     /// Articles whose path is already used by an article in `live`.
     spare: Vec<Article>,
-    /// The articles that were not imported from this source, by path.
+    /// The articles with a path that belong to no import, by path.
     others: HashMap<String, Article>,
     /// The ids of all articles of the project.
     article_ids: HashSet<String>,
@@ -195,9 +196,9 @@ impl<'a> HistoryWalk<'a> {
         name_id(&[&self.seed, &birth.path, &birth.commit.to_string()])
     }
 
-    /// Creates the article of a new file. If the project has an article at the same path that was not imported from
-    /// this source, adopts that article instead. If another article already has the id that is derived from `birth`,
-    /// the new article gets a different id.
+    /// Creates the article of a new file. If the project has an article at the same path that belongs to no import,
+    /// adopts that article instead. If another article already has the id that is derived from `birth`, the new article
+    /// gets a different id.
     fn create(&mut self, path: String, blob: Oid, birth: &Birth, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if let Some(other) = self.others.remove(&path) {
             return self.adopt(other, path, blob, outbox);
@@ -213,8 +214,8 @@ impl<'a> HistoryWalk<'a> {
         self.write(article, path, blob, None, outbox)
     }
 
-    /// Assigns an article that was not imported from this source to the file at the article's path. If the file is
-    /// imported, adds the article to the record of the import, and gives the article the text of the file.
+    /// Assigns an article that belongs to no import to the file at the article's path. If the file is imported, adds
+    /// the article to the record of the import, and gives the article the text of the file.
     fn adopt(&mut self, mut article: Article, path: String, blob: Oid, outbox: &mut Outbox<'_>) -> anyhow::Result<()> {
         if !outbox.is_closed() && (self.globs.is_match(&path) || self.chosen.contains(&article.id)) {
             let (payload, is_new, blob) = (Map::new(), true, Some(blob));
@@ -228,9 +229,9 @@ impl<'a> HistoryWalk<'a> {
     }
 
     /// Gives an article the path and, if the file is imported, the text of its file. `before` is the content that the
-    /// file had before. If the file cannot be read, the article keeps its fields and its former path. If the file
-    /// cannot be an article, deletes the article. If the outbox is closed, the article gets only the path, and the walk
-    /// records whether the file is to be imported.
+    /// file had before. If a file of a folder cannot be read, the article keeps its fields and its former path. If the
+    /// file cannot be an article, or if git cannot read the file, deletes the article. If the outbox is closed, the
+    /// article gets only the path, and the walk records whether the file is to be imported.
     fn write(
         &mut self,
         mut article: Article,

@@ -55,8 +55,8 @@ impl RepeatedWarning {
 }
 
 /// Imports a source and returns a summary, or returns `None` if the source has not changed since the last successful
-/// import. `imported` is the fingerprint of the source at that import. A new import sets `imported` to the new
-/// fingerprint, or to `None` if a file could not be read.
+/// import. `imported` is the fingerprint of the source at that import. A successful import sets `imported` to the new
+/// fingerprint, or to `None` if the import found a file that it then failed to read.
 pub async fn import_if_changed(
     client: &Client,
     place: &SourcePlace,
@@ -71,7 +71,8 @@ pub async fn import_if_changed(
     let outcome = import(client, &progress, place, options).await;
     let time = progress.finish();
     let outcome = outcome?;
-    // If a file could not be read, the next check imports again, even if no file changes until then.
+    // If the import found a file that it then failed to read, the next check imports again, even if no file changes
+    // until then. A file that could not be read when the folder was listed is part of the fingerprint instead.
     *imported = Some(found).filter(|_| !outcome.has_unread);
     Ok(Some(outcome.summary(time)))
 }

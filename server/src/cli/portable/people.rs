@@ -63,9 +63,10 @@ pub struct People {
     pub keys: u64,
     /// The number of members who were removed or got a lower role, and of keys that were revoked or expire earlier.
     pub ended: u64,
-    /// The number of members and keys that were left out. The possible reasons: the workspace had removed the member or
-    /// revoked the key; the key's user was not a member; the key existed in another workspace; the import would have
-    /// raised a role; the import would have demoted or removed the owner of the workspace.
+    /// The number of members and keys that were left out. The possible reasons: the workspace had removed the member;
+    /// the key, or a key from which it was derived, was revoked; the key's user was not a member; the key existed in
+    /// another workspace; another key had the same hash; the import would have raised a role; the import would have
+    /// demoted or removed the owner of the workspace.
     pub refused: u64,
     /// The number of lines that were left out, because the workspace existed before the import and `--with-members` was
     /// not set.

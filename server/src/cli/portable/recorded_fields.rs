@@ -1,5 +1,6 @@
 //! The fields that the log sets when an event is appended: the actor, the time and the version. An export contains
-//! these fields. An import into a store keeps the exported values instead of setting new values.
+//! these fields. An import into a store keeps the exported actor and time. The version of an imported event is the next
+//! version of its stream, which must not exceed the exported version.
 
 use std::borrow::Cow;
 
@@ -29,7 +30,8 @@ pub struct RecordedFields<'a> {
     pub bytes: bool,
 }
 
-/// Returns the event to append for a line. An event of an export keeps its actor, its time and its version.
+/// Returns the event to append for a line. An event of an export keeps its actor and its time, and is rejected if
+/// another event of the stream already has the exported version.
 pub fn new_event(event: PortableEvent<'_>, kept: RecordedFields<'_>) -> anyhow::Result<NewEvent> {
     let time = |name: &str, text: Cow<'_, str>| {
         parse_date(&text)

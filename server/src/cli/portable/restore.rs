@@ -41,8 +41,8 @@ use crate::cli::sender::SendTally;
 const MAX_EVENTS: usize = 512;
 /// The total size of the pending lines, in bytes, at which a batch is appended.
 const MAX_BYTES: usize = 1 << 20;
-/// The maximum size of the line of an event, in bytes. A server accepts only smaller events, and a much larger event
-/// would block the store.
+/// The maximum size of the line of an event, in bytes. With the default setting `[http] body_limit`, a server accepts
+/// only smaller events. A much larger event would block the store.
 const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The outcome of an import.

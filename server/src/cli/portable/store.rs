@@ -23,8 +23,9 @@ pub struct StoreArguments {
     /// The configuration file; the default is config.toml.
     #[arg(long, value_name = "FILE", requires = "offline")]
     config: Option<PathBuf>,
-    /// The id or the name of the workspace. By default, an import chooses the workspace with the id in the file, and
-    /// creates it if needed. An export requires this option if the store contains several workspaces.
+    /// The id or the name of the workspace. By default, an import of an export chooses the workspace with the id in the
+    /// file, and creates the workspace if needed. If the store contains several workspaces, an export requires this
+    /// option, and so does an import of a file that is not an export.
     #[arg(long, value_name = "WORKSPACE", requires = "offline")]
     pub workspace: Option<String>,
 }
@@ -99,8 +100,9 @@ impl OpenStore {
     }
 }
 
-/// Returns the workspace with the id or the name `chosen`. Fails if several workspaces have this name. Without
-/// `chosen`, returns the only workspace, or `None` if the store contains no workspace or several workspaces.
+/// Returns the workspace with the id or the name `chosen`, or `None` if the store has no such workspace. Fails if
+/// several workspaces have this name. Without `chosen`, returns the only workspace, or `None` if the store contains no
+/// workspace or several workspaces.
 pub async fn find(engine: &Engine, chosen: Option<&str>) -> anyhow::Result<Option<WorkspaceRecord>> {
     let mut all = engine.workspaces().await?;
     let Some(chosen) = chosen else {

@@ -5,10 +5,11 @@ use serde_json::{Number, Value};
 
 /// The maximum nesting depth of a value. The server stores deeper values, but no site generator needs deeper values.
 pub const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a file's front matter. An alias counts as the value that it refers to.
+/// The maximum number of values in a file's front matter. A name counts as a value, except a top-level name in TOML or
+/// JSON. An alias counts as the value that it refers to.
 pub const MAX_VALUES: usize = 10_000;
-/// The maximum size of all names and texts in a file's front matter, in bytes. An alias counts as the value that it
-/// refers to.
+/// The maximum size of all names and texts in a file's front matter, in bytes. Top-level names in TOML and JSON do not
+/// count. An alias counts as the value that it refers to.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// A warning about a part of a file that is not imported as it is written. This type is also the error for invalid

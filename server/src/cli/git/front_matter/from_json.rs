@@ -66,8 +66,8 @@ fn lines_before(source: &str, part: &str) -> usize {
     source.get(..at).map_or(0, |before| before.matches('\n').count())
 }
 
-/// Converts a value. Integers outside the range of signed 64-bit integers, and fractions that a double would round,
-/// become text. Fails if the value is too deep or too large.
+/// Converts a value. Integers outside the range of signed 64-bit integers, and fractions of which a double may lose
+/// digits, become text. Fails if the value is too deep or exceeds the budget.
 fn convert(
     raw: &RawValue,
     level: usize,
@@ -110,7 +110,8 @@ fn convert(
 }
 
 /// Converts a number whose text would change if the number were written as JSON again, such as `1.50`. An integer
-/// outside the range of signed 64-bit integers becomes text, and so does a fraction that a double would round.
+/// becomes text: it is `-0`, or outside the range of signed 64-bit integers. A fraction of which a double may lose
+/// digits becomes text as well.
 fn number(text: &str) -> Value {
     let is_integer = text.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit());
     match serde_json::from_str(text) {

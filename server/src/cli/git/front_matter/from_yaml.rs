@@ -13,8 +13,10 @@ use super::entry::{
 /// values deeper than [`MAX_DEPTH`] before the parser fails.
 const PARSER_DEPTH: usize = MAX_DEPTH + 1;
 
-/// Returns the entries of front matter. Returns `None` if the text is not empty and has no names with values. If such a
-/// text is between two lines `---`, the text is Markdown, and the lines are horizontal rules.
+/// Returns the entries of front matter. Returns `None` if the text belongs to the body: the text is not empty, and no
+/// part of the text has the form `name: value`. A text between two lines `---` also belongs to the body if the text is
+/// valid YAML but not a mapping, or if the text is not valid YAML and does not begin with a name. Then the text is
+/// Markdown, and the lines are horizontal rules.
 pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontMatterEntry>> {
     let mut found = Vec::new();
     match parse(block.text, block.first_line, &mut Budget::new(), &mut found) {

@@ -44,7 +44,7 @@ impl HistoryWalk<'_> {
     }
 
     /// Removes the articles of renamed files from `gone`, and returns these articles by their new paths. A missing file
-    /// was renamed if a new file has the same text.
+    /// was renamed if a new file has the same text after the front matter.
     fn renames(
         &self,
         gone: &mut Vec<Article>,

@@ -56,7 +56,8 @@ impl HistoryWalk<'_> {
         Ok(())
     }
 
-    /// Returns the path and the content of the first file that waits for a slug, if the slug is free.
+    /// Returns the path of the first file that waits for a slug, and the git id of the file's content, if the slug is
+    /// free.
     fn first_waiting(&self, slug: &str) -> Option<(String, Oid)> {
         self.waiting.of(slug).find_map(|path| {
             let article = self.live.get(path).filter(|article| article.state.is_some())?;
