@@ -1,4 +1,4 @@
-//! The only source of time, ids and randomness.
+//! The source of the current time, of new ids and of random numbers for requests and background tasks.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

@@ -61,8 +61,8 @@ pub struct EngineStatus {
 }
 
 impl Engine {
-    /// Opens the engine of a store. Releases each plugin version of this process that was not yet released on the
-    /// store.
+    /// Opens the engine of a store. Releases each plugin version of this process that differs from the newest release
+    /// in the store.
     pub async fn open(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -131,15 +131,16 @@ impl Engine {
         self.access.authenticate(bearer, None).await
     }
 
-    /// Returns the caller that a bearer token identifies, in the given workspace. Fails if the caller is not a member
-    /// of that workspace. `None` selects the workspace of the key. For the token of an identity provider, `None`
-    /// selects the first workspace that the user joined.
+    /// Returns the caller that a bearer token identifies, in the given workspace. Fails if the user is not a member of
+    /// that workspace, or if the key is valid only in another workspace. `None` selects the workspace of the key. For
+    /// the token of an identity provider, `None` selects the first workspace that the user joined.
     pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         self.access.authenticate(bearer, workspace).await
     }
 
-    /// Returns the caller, as [`Engine::authenticate_in`] does, for a read with eventual consistency. While the store
-    /// does not respond, accepts a key that this server has accepted within the last five minutes.
+    /// Returns the caller, as [`Engine::authenticate_in`] does, for a read with eventual consistency. While a store
+    /// that several servers may share does not respond, accepts a key that this server has read from the store within
+    /// the last five minutes.
     pub async fn authenticate_eventually(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match self.access.authenticate(bearer, workspace).await {
             Err(error @ Error::Unavailable(_)) => self.access.remembered(bearer, workspace).ok_or(error),
@@ -210,7 +211,8 @@ impl Engine {
         StoredFile::find(&runtime.state, link).await
     }
 
-    /// Returns the upload that a signed link names. Fails if the creator of the link no longer has the right to upload.
+    /// Returns the upload that a signed link names. Fails if the link is invalid or has expired, if the creator of the
+    /// link no longer has the right to upload, or if the target of the upload has changed since the link was created.
     pub async fn linked_upload(&self, token: &str) -> Result<LinkedUpload> {
         let (link, caller) = CheckedLink::check(&self.access, token, self.clock.now_ms()).await?;
         let right: Uploader = self.enter(caller).await.map_err(refusing)?;
@@ -327,8 +329,9 @@ impl Engine {
         metric::MEASURED_AT.set(&[], self.clock.now_ms() as f64 / 1e3);
     }
 
-    /// Waits until every open workspace that this server leads has processed all passed deadlines and all due plugin
-    /// retries. A deadline is, for example, the end of a lease or of a deferral.
+    /// Waits until the log of every open workspace has been processed, and until every open workspace that this server
+    /// leads has processed all passed deadlines and all due plugin retries. A deadline is, for example, the end of a
+    /// lease or of a deferral.
     pub async fn deadlines_passed(&self) {
         for OpenWorkspace { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
@@ -336,7 +339,7 @@ impl Engine {
         }
     }
 
-    /// Checks that the store responds.
+    /// Checks that the store responds. If the store is in a folder, also checks that the disk accepts writes.
     pub async fn health(&self) -> Result<()> {
         self.opener.health().await
     }
@@ -354,7 +357,8 @@ impl Engine {
         self.releases.refresh().await
     }
 
-    /// Finishes the pending work of every open workspace, then stops the workspaces.
+    /// Waits a short time for the running operations and the pending work of every open workspace, then stops the
+    /// workspaces and the exchange with the other servers.
     pub async fn close(&self) {
         self.workspaces.stop_all().await;
         if let Some(pulse) = &self.pulse {

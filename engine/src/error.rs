@@ -202,8 +202,8 @@ fn summary(violations: &[Violation], base: &str) -> String {
 }
 
 impl From<store::Error> for Error {
-    /// Converts an error of the store and counts the failure. Each failure is counted once, because each error is
-    /// converted once.
+    /// Converts an error of the store and counts the failure, unless `store::Error::kind` returns `None`, for example
+    /// for a conflict. Each failure is counted once, because each error is converted once.
     fn from(error: store::Error) -> Error {
         if let Some(kind) = error.kind() {
             metric::STORE_FAILURES.add(&[kind], 1);

@@ -1,7 +1,7 @@
 //! The interface for plugins: hooks for enrichment, routing, scripted agents and tools.
 //!
-//! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests, and the host limits
-//! their running time. The same input must give the same output.
+//! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests. The running time of a
+//! script's hook is limited, but a native hook has no time limit. The same input must give the same output.
 
 mod loader;
 
@@ -177,7 +177,8 @@ pub struct ToolProfile {
     pub input: Object,
     /// The JSON Schema of the result.
     pub output: Option<Object>,
-    /// The pipeline whose rows are passed to the tool. `{"$argument": "name"}` is replaced by the argument `name`.
+    /// The pipeline whose rows are passed to the tool. `{"$argument": "name"}` is replaced by the argument `name`, or
+    /// by null if this argument is missing.
     pub pipeline: Option<Value>,
 }
 
@@ -216,8 +217,9 @@ pub struct RouteInput<'a> {
     /// The aggregate after the event, with its facts.
     pub aggregate: &'a Aggregate,
     pub definition: &'a Definition,
-    /// The agents that the plugin's [`Candidates`] admit, in the order of their registration. Each agent has the fields
-    /// `{id, name, traits, capabilities, status, open_tasks}`.
+    /// The agents that the plugin's [`Candidates`] admit, in the order of their registration, without disabled agents
+    /// and agents whose plugin is not enabled. Each agent has the fields `{id, name, traits, capabilities, status,
+    /// open_tasks}`.
     pub agents: &'a [Value],
 }
 
@@ -231,8 +233,8 @@ pub struct WorkInput<'a> {
     pub messages: &'a [Value],
     /// The state of the aggregate that the task is about, as returned by [`WorkInput::row`].
     pub aggregate: Option<&'a Value>,
-    /// Nodes that are linked with the aggregate, or whose labels the aggregate's texts mention. Each node has the
-    /// fields `{id, aggregate_type, label, slug, linked}`.
+    /// At most 200 nodes that are linked with the aggregate, or that belong to the same project and whose labels the
+    /// aggregate's texts mention. Each node has the fields `{id, aggregate_type, label, slug, linked}`.
     pub related: &'a [Value],
     /// The time of the event that made the task wait for its agent, in milliseconds since the epoch.
     pub now_ms: i64,
@@ -253,7 +255,7 @@ impl WorkInput<'_> {
 pub struct ToolInput<'a> {
     /// Arguments that are valid under the tool's schema.
     pub arguments: &'a Object,
-    /// The rows of the tool's pipeline. Empty if the tool has no pipeline.
+    /// The first 1,000 rows of the tool's pipeline. Empty if the tool has no pipeline.
     pub rows: &'a [Value],
     /// The current time, in milliseconds since the epoch.
     pub now_ms: i64,

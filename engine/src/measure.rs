@@ -1,9 +1,9 @@
 //! Measures open workspaces at intervals: the backlog of tasks, the lag of consumers, the state of plugins, and the
 //! size of files.
 //!
-//! The server measures at regular intervals, independently of reads of the metrics. A value is read again only if the
-//! value may have changed since the last reading. After each reading there is a pause, in proportion to the time that
-//! the reading took.
+//! The server measures at regular intervals, independently of reads of the metrics. The backlog, the number of parked
+//! steps and the size of files are read again only if the value may have changed since the last reading. After each of
+//! these readings there is a pause, in proportion to the time that the reading took.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::state::plugins::Plugins;
 use crate::state::progress::Progress;
 use crate::state::{GRAPH, NODES, State};
 
-/// The pause after a reading, as a multiple of the time that the reading took. Readings therefore take at most a
-/// fiftieth of the time.
+/// The pause after a reading, as a multiple of the time that the reading took. The readings of one value therefore take
+/// at most a fiftieth of the time.
 const REST: u64 = 50;
 /// The maximum age of a reading if other servers share the store, in microseconds. An older reading is renewed even if
 /// this process has not changed the stored value, because another server may have changed the value.

@@ -6,9 +6,9 @@
 
 use metrics::Label;
 
-/// Declares metrics and the list of these metrics. A declaration consists of the kind, the name, the labels in
-/// brackets, the keyword `in` with the buckets of a histogram, the description, and the keyword `from` with the initial
-/// series. The labels, `in` and `from` are optional.
+/// Declares metrics and the list of these metrics. A declaration consists of the name of the constant, the kind, the
+/// name of the metric, the labels in brackets, the keyword `in` with the buckets of a histogram, the description, and
+/// the keyword `from` with the initial series. The labels and `from` are optional. Only a histogram has `in`.
 #[macro_export]
 macro_rules! metric_table {
     ($(#[$doc:meta])* $list:ident:

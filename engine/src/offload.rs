@@ -18,7 +18,7 @@ pub fn in_place<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Runs a computation whose duration depends on client input. The computation runs on a thread for blocking work. Fails
-/// if the computation exceeds the time limit.
+/// if the computation exceeds the time limit. The computation then continues on its thread, without a result.
 pub async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let running = tokio::task::spawn_blocking(work);
     match tokio::time::timeout(TIMEOUT, running).await {

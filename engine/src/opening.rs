@@ -50,7 +50,7 @@ impl Opener {
         let _ = self.embed.set(embed);
     }
 
-    /// Checks that the store responds.
+    /// Checks that the store responds. If the store is in a folder, also checks that the disk accepts writes.
     pub async fn health(&self) -> Result<()> {
         Ok(self.store.health().await?)
     }

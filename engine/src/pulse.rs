@@ -16,10 +16,10 @@
 //! * **Reads compare the head** in one query, which concurrent reads share (`shared_check.rs`): a read may share
 //!   only a check that began after the read. `?consistency=eventual` skips the check.
 //! * **The leader** (`state/leadership.rs`) runs plugins, timers and snapshots. Each write of the leader names the
-//!   leader's epoch, so a server that was suspended for longer than its lease cannot write. If no query of a server's
-//!   pulse succeeds for a while, other servers may count the server as stopped, so the server reads the leader from the
-//!   store again. Other servers apply the leader's writes of the graph (`consumer/graph/mirror.rs`). A server opens
-//!   workspaces whose recorded leader is not alive.
+//!   leader's epoch, so the store rejects the writes of a former leader that was suspended while another server took
+//!   over. If no query of a server's pulse succeeds for a while, other servers may count the server as stopped, so the
+//!   server reads the leader from the store again. Other servers apply the leader's writes of the graph
+//!   (`consumer/graph/mirror.rs`). A server opens workspaces whose recorded leader is not alive.
 //! * **A store that does not respond** (`store/availability.rs`): after a lost connection or a failed check, requests
 //!   fail immediately until a check succeeds. The outcome of an unanswered write is unknown, so the next decision reads
 //!   the log first. A transaction that begins late writes nothing (`store/deadline.rs`).
@@ -49,9 +49,9 @@ use crate::store::control::servers::{Beat, SCHEMA};
 use crate::store::{Database, Store};
 
 /// The minimum time between two reports that this server is alive. After each report, the server also looks for
-/// workspaces without a living leader.
+/// workspaces whose leader is no longer alive.
 const REPORT_AFTER: Duration = Duration::from_secs(2);
-/// The maximum number of workspaces without a living leader that the server opens after each report.
+/// The maximum number of workspaces whose leader is no longer alive that the server opens after each report.
 const TAKEN_OVER: usize = 8;
 /// The maximum duration of a query that sets the clock. During a longer query, the process or the store may have been
 /// suspended, so the moment at which the store read its clock is unknown.
@@ -129,9 +129,9 @@ impl Pulse {
         *self.tasks.lock() = vec![reading.abort_handle(), reporting.abort_handle()];
     }
 
-    /// Queries the store at each interval. Starts catch-ups of the workspaces that other servers have changed, and
-    /// passes the workspaces without a leader to `take_over`. The function returns after the engine is dropped. This
-    /// can take until the next report that this server is alive.
+    /// Queries the store at each interval. Starts catch-ups of the workspaces that other servers have changed or that
+    /// are due for a check, and passes the workspaces whose leader is no longer alive to `take_over`. The function
+    /// returns after the engine is dropped. This can take until the next report that this server is alive.
     async fn keep_reading(&self, open: impl Fn() -> Option<Vec<OpenWorkspace>>, take_over: impl Fn(Vec<Arc<str>>)) {
         let mut ticks = interval(self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -237,8 +237,8 @@ impl Pulse {
         failed.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Stops the pulse after a last report, and removes this server from the store. Other servers can then take over
-    /// the workspaces of this server immediately.
+    /// Stops the tasks of the pulse, and writes a last report. If the report succeeds, removes this server from the
+    /// store, so that other servers can take over the workspaces of this server immediately.
     pub async fn end(&self) {
         // An abort of the reading task loses nothing. An abort during a report would lose the report and its notes of
         // leaders.

@@ -1,4 +1,5 @@
-//! The open workspaces of this process. Each workspace is opened once, on first use, and may be closed while unused.
+//! The open workspaces of this process. Each workspace is opened on first use, may be closed while unused, and is then
+//! opened again on its next use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

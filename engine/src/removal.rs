@@ -14,8 +14,9 @@ use crate::workspace::notices::notify_owners;
 /// checks for removed workspaces several times.
 const CLOSED_AFTER_MS: i64 = 300_000;
 
-/// Informs owners about the deletion of their workspaces, and deletes the workspaces whose grace period has ended. If
-/// this fails for a workspace, the failure is logged, and the next call tries again.
+/// Creates tasks that announce the deletion of workspaces to their owners, and cancels these tasks if the deletion was
+/// canceled or has another date. Deletes the workspaces whose grace period has ended. Failures are logged, and the next
+/// call tries again.
 pub async fn tend_deletions(engine: &Engine) {
     let deletions = match engine.access().deletions().await {
         Ok(deletions) => deletions,

@@ -238,7 +238,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Returns the configured format of the log, for the error message about a configuration that cannot be loaded.
+    /// Returns the configured format of the log, for the message about an error that ends the program. Returns the
+    /// default if the setting is missing or cannot be read.
     pub fn log_format(file: Option<&Path>) -> Format {
         // Reads only this setting, because another setting may be the reason why the configuration cannot be loaded.
         match std::env::var("FOLDWORK_LOG__FORMAT").as_deref() {
@@ -252,8 +253,8 @@ impl Config {
         }
     }
 
-    /// Returns a message for each former setting in the file and in environment variables, and for each environment
-    /// variable that has the prefix of Foldwork and no effect.
+    /// Returns messages about the former settings in the file and in environment variables, and about environment
+    /// variables that have the prefix of Foldwork and no effect. At most 20 such variables are reported.
     pub fn warnings(&self) -> Vec<String> {
         let unknown = environment::unknown(variables().map(|(name, _)| name), self);
         self.former_names.iter().cloned().chain(unknown).collect()
@@ -283,7 +284,7 @@ impl Config {
         }
     }
 
-    /// Returns the base of URLs in responses: the configured URL, or a URL with the server's address.
+    /// Returns the URL of the server, without a trailing slash: the configured public URL, or a URL with this address.
     pub fn public_url(&self, address: &str) -> String {
         match self.http.public_url.trim_end_matches('/') {
             "" => format!("http://{address}"),

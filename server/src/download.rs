@@ -80,7 +80,7 @@ async fn respond(request: &Request, stored: &StoredFile) -> Result<Response, Api
         return Ok(response);
     }
     // Only GET has ranges (RFC 9110, section 14.2). The response also contains the whole file if `If-Range` contains
-    // the tag of another version.
+    // anything other than the tag of this version, such as a date.
     let is_get = request.method() == Method::GET;
     let of_this = is_get && request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| parse_range(range, size)) {

@@ -132,7 +132,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(None)?;
     config.http.listen = arguments.listen;
-    // Turns off the access log, because the demo sends all requests itself and describes them.
+    // Turns off the access log, because lines about requests would interrupt the text that the demo prints.
     config.log.hide_requests();
     // Raises the time limit of scripts, because a debug build on a busy machine is slow, and the demo shows the
     // proposals of its agents.

@@ -2,9 +2,9 @@
 //!
 //! After a signal and the delay `[http] stop_delay`, the server waits for three steps, one after the other: at most
 //! `[http] stop_timeout` until the requests end, at most 3 s until the last events are archived, and at most 3 s until
-//! the workspaces are closed. Each workspace writes the checkpoints of its consumer, so after the next start, no plugin
-//! is called again for an event that the plugin has already processed. A separate thread ends the process half a second
-//! after these time limits, even if the other threads are blocked.
+//! the workspaces are closed. A workspace that is closed in time writes the checkpoints of its consumer, so after the
+//! next start, no plugin is called again for an event that the plugin has already processed. A separate thread ends the
+//! process half a second after these time limits, even if the other threads are blocked.
 
 pub mod backup;
 pub mod check;
@@ -48,7 +48,8 @@ const END_WITHIN: Duration = Duration::from_millis(500);
 /// a hook.
 const PLUGIN_THREADS: usize = 2;
 
-/// The environment variable with the owner key. The first start creates the owner with this key.
+/// The environment variable with the owner key. The first start creates the owner with this key. A later start replaces
+/// the key of the first start with this key, unless the key of the first start was used or revoked.
 const BOOTSTRAP_KEY: &str = "FOLDWORK_BOOTSTRAP_KEY";
 /// The environment variable with the name of a SurrealDB server's user.
 const STORE_USER: &str = "FOLDWORK_STORE_USER";
@@ -154,7 +155,8 @@ pub async fn listen_with(
     Ok(BoundServer { address, metrics, config, listener, engine, backups })
 }
 
-/// Binds the address without listening yet. No other process can then bind the same address.
+/// Binds the address without listening yet. Fails if another process listens on this address. Another server that has
+/// bound the address with `SO_REUSEADDR` too, and does not listen yet, is detected only by the later call of `listen`.
 async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the host name has no address");
     for address in tokio::net::lookup_host(address).await? {
@@ -248,8 +250,8 @@ impl BoundServer {
         telemetry::print_address(self.config.log.format, self.address, self.metrics)
     }
 
-    /// Serves requests until `signal` completes. Then waits for requests in flight, archives the last events, and
-    /// closes the workspaces.
+    /// Serves requests until `signal` completes and the delay `[http] stop_delay` has passed. Then waits for requests
+    /// in flight, archives the last events, and closes the workspaces.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let BoundServer { address, metrics, config, listener, engine, backups } = self;
         let shutdown = Shutdown::default();

@@ -87,7 +87,8 @@ impl Engine {
     }
 
     /// Removes a member and the member's keys, because the member was removed in another store. Keeps a member who has
-    /// joined since that removal, and the owner of the workspace.
+    /// joined since that removal, and the owner of the workspace. Records the removal of a user who is not a member, so
+    /// that a later import cannot add the user with an earlier membership.
     pub async fn import_removal(&self, workspace_id: &str, removed: &RemovedMember) -> Result<ImportOutcome> {
         check_id(&removed.user_id)?;
         let member = self.access.control().read_membership(workspace_id, &removed.user_id).await?;

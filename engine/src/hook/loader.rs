@@ -31,7 +31,8 @@ pub trait Loader: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}", place = self.place())]
 pub struct VersionRefusal {
-    /// The path of the file, relative to the folder of all plugins, or the name of a setting.
+    /// The path of the file relative to the folder of all plugins, the name of a setting, or `manifest` or `script` for
+    /// a part of a draft.
     pub file: String,
     pub line: Option<usize>,
     pub column: Option<usize>,

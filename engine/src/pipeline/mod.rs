@@ -17,13 +17,14 @@
 //! 3. **Optimize** (`plan/optimize`): applies ten rules in a fixed order. Filters move towards the source, and a
 //!    `$sort` gets the limit of a later `$limit`. If a fold covers whole streams up to the present, `choose_source`
 //!    reads the resident states instead of the log. The log remains the source if a pipeline has a condition on single
-//!    events, specifies a time in the past, or reads the events themselves.
+//!    events, specifies a time, a version or a log position, or reads the events themselves.
 //! 4. **Lower** (`plan/lower.rs`, `source/surrealql.rs`): converts the plan to scans and operators. A source evaluates
 //!    a filter exactly (the pipeline drops the filter), inexactly (the pipeline evaluates the filter again), or not at
 //!    all. Values are bound as parameters and never inserted into the text of a query.
 //! 5. **Run** (`run`): runs the operators. Over resident states, the filter runs over columns (`run/vectorized`). A
-//!    count, a sort, a group, or an unwind with a group also runs over columns if it directly follows the filter.
-//!    Windows (`run/windows`) read their partitions, their order and their inputs from columns. A test of the filter
+//!    count, a sort, a group or a stage with windows also runs over columns if the stage directly follows the filter.
+//!    An unwind or a projection may precede the group, and a projection may precede the windows. Windows
+//!    (`run/windows`) read their partitions, their order and their inputs from columns. A test of the filter
 //!    returns a mask for a whole segment. A group distinguishes strings by their codes, and a `$lookup` uses a column
 //!    to find the rows with a value. Rows are built only for the result. The expressions of a group and its ranked
 //!    accumulators are evaluated over rows that contain only the needed cells. An expression that reads only one column
@@ -110,7 +111,10 @@ pub struct Output {
 /// Checks a whole pipeline and prepares the pipeline for running, within the query's time and memory limits.
 ///
 /// Evaluates constants and compiles patterns, which can take a long time. Do not call this function on threads that
-/// serve requests. If several stages are invalid, the error names the first invalid stage.
+/// serve requests.
+///
+/// Returns the first error of these checks, in this order: the Extended JSON values of the whole pipeline, each stage
+/// from the first to the last, and the positions of the `$fold` stages.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended_json::read(pipeline, query)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
@@ -167,7 +171,8 @@ impl PreparedPipeline {
         paths.into_iter().take(column::MAX_PATHS).collect()
     }
 
-    /// Returns the aggregate types that the pipeline names. The caller should warn about types that do not exist.
+    /// Returns the aggregate types to which conditions for equality or `$in` restrict the scans. The caller should warn
+    /// about types that do not exist.
     pub fn aggregate_types(&self) -> BTreeSet<&Arc<str>> {
         let streams = self.scans.iter().filter_map(|scan| match &scan.read {
             Read::Events(scan) => Some(&scan.streams),

@@ -16,7 +16,7 @@ const WEIGHTS: &str = "model.safetensors";
 const TOKENIZER: &str = "tokenizer.json";
 const POOLING: &str = "1_Pooling/config.json";
 const SENTENCES: &str = "sentence_bert_config.json";
-/// A model's digest covers this number of bytes at the end of the weights.
+/// A model's digest covers the length of the weights and at most this number of bytes at the end of the weights.
 const FINGERPRINT_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.
@@ -70,7 +70,7 @@ impl Model {
         let weights = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).with_context(|| WEIGHTS)?;
         let bert = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
         let model = Model { name, bert, tokenizer, pooling };
-        // Embeds a word, so that a broken model prevents the start instead of failing every search.
+        // Embeds a word, so that a broken model prevents the start instead of limiting every search to the text.
         model.vectors(&["word".to_owned()]).context("cannot embed a test word")?;
         Ok(model)
     }

@@ -38,7 +38,8 @@ pub const CONSISTENCY: &str = "consistency";
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
 pub struct ApiRead(pub Reader);
 
-/// The guard of operations that write data. Requires `api:write` and at least the role `editor`.
+/// The guard of operations that write data. Requires `api:write` and at least the role `editor`. Rejects keys that are
+/// bound to agents.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
@@ -49,7 +50,8 @@ pub struct ApiWrite(pub Writer);
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<AgentWriter>")]
 pub struct AgentWrite(pub AgentWriter);
 
-/// The guard of operations that read the channels and feeds of agents. Requires `api:read`.
+/// The guard of operations that read the channels and feeds of agents, or report the presence of agents. Requires
+/// `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Listener>")]
 pub struct AgentListen(pub Listener);
@@ -59,7 +61,7 @@ pub struct AgentListen(pub Listener);
 #[oai(ty = "bearer", rename = "content:read|api:read", checker = "guard::<ContentReader>")]
 pub struct ContentRead(pub ContentReader);
 
-/// The guard of operations that read the caller's profile. Requires `profile:read` or `api:read`.
+/// The guard of operations that read the caller's profile or workspace. Requires `profile:read` or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
 pub struct ProfileRead(pub ProfileReader);

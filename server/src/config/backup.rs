@@ -18,8 +18,10 @@ pub struct Backup {
     pub verify: Verify,
 }
 
-/// The frequency with which a server verifies its archives. A verification checks that every segment is intact, and
-/// that the states in the archive match a digest of the states in the store.
+/// The frequency with which a server verifies its archives. A verification checks that every segment is intact, that
+/// the states in the archive match a digest of the states in the store, and that the archive has the files of these
+/// states with the right sizes. The hashes of the files are checked for a limited number of files. If the states need
+/// more than 512 MiB, only the segments are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {

@@ -1,4 +1,4 @@
-//! Limits that no setting changes, each with the reason for its value. Tests lower the limits.
+//! Limits that no setting changes, some with the reason for their values. Tests lower some of the limits.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ pub struct Constants {
     /// maximum size arrives in time.
     pub body_timeout: Duration,
     /// The minimum speed of a file upload as a raw body, in bytes per second, measured over `body_timeout`. A slower
-    /// upload gets 408. Even a bad telephone line is faster than this minimum.
+    /// upload gets 408. Even a slow DSL line is faster than this minimum.
     pub upload_bytes_per_s: u64,
     /// The time after which the server disconnects a client that does not read its response.
     pub stalled_reader: Duration,
     /// The limit on a JSON body that contains a file, in bytes. Larger files must be uploaded as a raw body, because
     /// reading a JSON body needs memory of about three times the size of the body.
     pub json_file_bytes: usize,
-    /// The time for which a pipeline over a limit waits for other pipelines to end. After this time, the request gets
-    /// 429.
+    /// The time for which a pipeline or search waits for others to end if a limit on concurrent pipelines is reached.
+    /// After this time, the request gets 429. If too many requests wait already, a further request gets 429 at once.
     pub query_wait: Duration,
     /// The limit on the memory of all pipelines of a workspace together, as a multiple of `pipeline.memory`, the limit
     /// of one pipeline. Most pipelines need only a small part of their limit, so a multiple of four is enough for eight
@@ -46,8 +46,8 @@ pub struct Constants {
 /// The limits on calls of a service that computes embeddings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddingCalls {
-    /// The time limit of one call. A search waits for the embedding of its query. If the call takes longer than the
-    /// limit, the search returns only the results of the text search.
+    /// The time limit of one call. A search waits for the embedding of its query, but at most 3 s. If the embedding
+    /// takes longer or fails, the search returns only the results of the text search.
     pub timeout: Duration,
     /// The maximum number of texts per call. The default is 32, because even services with a small limit accept 32
     /// texts, and a call for 32 labels ends within `timeout`.

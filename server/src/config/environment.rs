@@ -25,7 +25,7 @@ const OTHERS: [&str; 8] = [
 ];
 /// The section with a table for each plugin. The plugin's manifest determines the keys of its table.
 const PLUGINS: &str = "plugins";
-/// The maximum number of tables in a list.
+/// The maximum number of tables in a list that numbered variables set.
 const MAX_TABLES: usize = 1_000;
 /// The maximum number of unknown variables that are reported.
 const MAX_REPORTED: usize = 20;
@@ -57,7 +57,7 @@ pub fn unknown(names: impl IntoIterator<Item = String>, config: &Config) -> Vec<
     let secrets: Vec<&str> = config.auth.issuers.iter().map(|issuer| issuer.hs256_secret_env.as_str()).collect();
     let is_unknown = |name: &String| {
         let is_known = OTHERS.contains(&&**name) || secrets.contains(&&**name);
-        // `settings` rejects a name with two underscores that is not a setting.
+        // `settings` rejects a name with two consecutive underscores that is not a setting.
         name.starts_with(PREFIX) && !name.contains("__") && !is_known
     };
     let unknown = names.into_iter().filter(is_unknown).take(MAX_REPORTED);

@@ -132,7 +132,8 @@ pub fn adopt(settings: &mut Map<String, Value>) -> anyhow::Result<Vec<String>> {
 
 /// Moves each former setting of [`MERGED`] to the setting that replaces it. A value under the new name has precedence.
 /// If the same setting replaces two former settings with numbers, the higher number applies, because the higher number
-/// allows everything that either number allowed.
+/// allows everything that either number allowed. Of two other values, the value of the first entry in [`MERGED`]
+/// applies.
 fn merge(settings: &mut Map<String, Value>, warnings: &mut Vec<String>) {
     let mut moved = HashSet::new();
     for (former, new, unit) in MERGED {

@@ -1,7 +1,8 @@
 //! Former settings that are now a part of other settings. Their values apply for one release, with a warning.
 //!
 //! Values of two sources may belong together, such as a filter of the log in a file and a former setting of the log in
-//! the environment. Such values are therefore collected from all sources and applied last.
+//! the environment. Such values are therefore collected from all sources and applied last. Only the former settings of
+//! the embeddings become a `url` in a source, as soon as that source and earlier sources contain all required values.
 
 use anyhow::{Context as _, bail};
 use config::{Map, Value, ValueKind};

@@ -135,7 +135,7 @@ async fn contents(config: &Config) -> anyhow::Result<String> {
 fn usable(folder: Option<DataFolder>) -> anyhow::Result<String> {
     let Some(DataFolder { path, .. }) = folder else { return Ok("not in a folder; not checked".to_owned()) };
     let exists = path.exists();
-    // The nearest parent folder that exists.
+    // The folder itself or, if the folder does not exist, the nearest parent folder that exists.
     let tried = path.ancestors().find(|above| above.exists()).unwrap_or(&path);
     let probe = tried.join(format!(".foldwork-check-{}", std::process::id()));
     std::fs::File::create_new(&probe)

@@ -32,7 +32,8 @@ use crate::metric::{CONNECTIONS_LIMIT, CONNECTIONS_OPEN, REJECTIONS};
 /// The pause after a failed accept. Without the pause, a process without free file descriptors would retry in a busy
 /// loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// The size of a connection's read and write buffers in bytes.
+/// The maximum size in bytes of the buffers of an HTTP/1.1 connection, and of the send buffer of each request on an
+/// HTTP/2 connection.
 const BUFFER_BYTES: usize = 64 << 10;
 /// The maximum number of concurrent requests on an HTTP/2 connection.
 const MAX_CONCURRENT_STREAMS: u32 = 200;
@@ -47,7 +48,8 @@ pub struct ConnectionServer {
     application: BoxEndpoint<'static, Response>,
     address: LocalAddr,
     /// The time limit for receiving a request's head. The time starts with the connection or after the previous
-    /// response.
+    /// response. On an HTTP/2 connection, the limit applies only to the first request. The server also sends pings
+    /// on such a connection at this interval, and closes the connection if the client does not respond.
     idle: Duration,
     stalled: Duration,
     permits: Arc<Permits>,

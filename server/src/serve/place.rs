@@ -25,8 +25,8 @@ impl DataFolder {
     }
 }
 
-/// Converts the URL of the store or of the files. If the URL names a folder, makes the path absolute and removes the
-/// query. Otherwise returns the URL unchanged.
+/// Converts the URL of the store, the files or the archive. If the URL names a folder, makes the path absolute and
+/// removes the query. Otherwise returns the URL unchanged.
 pub fn absolute(url: &str) -> String {
     let folder = ["surrealkv", "file"].into_iter().find_map(|scheme| Some((scheme, DataFolder::of(url, scheme)?)));
     match folder {

@@ -30,8 +30,8 @@ pub async fn keep_plugins(engine: Arc<Engine>, settings: Plugins) {
     }
 }
 
-/// A watch of the plugins' files, which reloads plugins whose files have changed. Compares modification times instead
-/// of using events of the file system, so that network folders can be watched as well.
+/// A watch of the plugins' files, which reloads plugins whose files have changed. Compares modification times and sizes
+/// instead of using events of the file system, so that network folders can be watched as well.
 pub struct PluginWatch {
     engine: Arc<Engine>,
     folder: PathBuf,

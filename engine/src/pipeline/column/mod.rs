@@ -2,7 +2,8 @@
 //! is a set of rows.
 //!
 //! The module stores data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
-//! before a change. Each column keeps its strings in a dictionary, so that strings are compared by their codes.
+//! before a change. Each column has a dictionary of its strings, so that strings are compared by their codes.
+//! Segments without a specific type store all values, including strings, outside the dictionary.
 
 mod cells;
 mod dictionary;
@@ -33,8 +34,8 @@ pub struct Column {
 }
 
 impl Column {
-    /// Returns the approximate size of the column in bytes. The size does not include the strings, because the column
-    /// shares the strings with the states.
+    /// Returns the approximate size of the column in bytes. The size does not include the strings of the dictionary,
+    /// because the column shares these strings with the states.
     pub fn size_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
     }
@@ -73,7 +74,7 @@ impl Column {
         self.segments.iter().any(|segment| matches!(segment.cells(), Cells::Lists(_) | Cells::Mixed(_)))
     }
 
-    /// Returns the value of a cell, or `None` if the cell has no value.
+    /// Returns the value of a cell. Returns `None` if the cell is missing or opaque, or does not exist.
     pub fn value(&self, row_index: usize) -> Option<Value> {
         self.segments.get(row_index / SEGMENT)?.value(row_index % SEGMENT, &self.texts)
     }

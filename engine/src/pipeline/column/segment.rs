@@ -89,7 +89,7 @@ impl Segment {
         self.opaque
     }
 
-    /// Returns the value of a cell, or `None` if the cell has no value.
+    /// Returns the value of a cell. Returns `None` if the cell is missing or opaque, or does not exist.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         if row >= self.len {
             return None;

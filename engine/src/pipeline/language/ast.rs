@@ -37,7 +37,7 @@ pub struct IndexedStage {
     /// The index of the top-level stage that contains this stage.
     pub index: usize,
     /// The specification of the stage under its canonical name: `$set`, never `$addFields`. Constants are already
-    /// converted to the types of the compared fields.
+    /// converted to the types of the compared fields, except in sub-pipelines and in `restrictSearchWithMatch`.
     pub text: Value,
     pub stage: Stage,
 }
@@ -216,7 +216,7 @@ pub struct Follow {
 pub struct Windows {
     /// The key of a row's partition. Without an expression, all rows are one partition.
     pub partition: Option<Expr>,
-    /// The sort keys, or `None` if the rows keep their order.
+    /// The keys of the `sortBy`, or `None` if the stage has no `sortBy`. Without keys, the rows keep their order.
     pub sort: Option<Vec<SortKey>>,
     /// The path of the sort values, if there is exactly one sort key.
     pub sort_path: Option<FieldPath>,

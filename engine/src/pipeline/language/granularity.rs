@@ -45,7 +45,8 @@ pub fn named(name: &str) -> Option<Granularity> {
 }
 
 impl Granularity {
-    /// Returns the lowest number of the series above `number`. Returns 0, infinities and NaN unchanged.
+    /// Returns the lowest number of the series above `number`, which must not be negative. Returns 0, infinity and NaN
+    /// unchanged.
     pub fn round_up(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;
@@ -56,7 +57,8 @@ impl Granularity {
         self.around(number).into_iter().find(|candidate| *candidate > number).unwrap_or(number)
     }
 
-    /// Returns the highest number of the series below `number`. Returns 0, infinities and NaN unchanged.
+    /// Returns the highest number of the series below `number`, which must not be negative. Returns 0, infinity and NaN
+    /// unchanged.
     pub fn round_down(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;

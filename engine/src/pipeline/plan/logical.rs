@@ -131,7 +131,8 @@ pub struct FollowStep {
     pub target: FieldPath,
 }
 
-/// Returns the plan of a top-level pipeline. The rows of the pipeline are events, or states after `$fold`.
+/// Returns the plan of a top-level pipeline. If the pipeline begins with `$documents`, the rows are the documents of
+/// this stage. Otherwise, the rows are events, or states after `$fold`.
 pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<LogicalPlan> {
     over(pipeline, SubpipelineSource::Events, &ParseScope::root(query))
 }

@@ -137,7 +137,7 @@ fn steps(nodes: Vec<PlanNode>, above: RowOwner, lowering: &mut PlanLowering) -> 
     for PlanNode { index, text, step } in nodes {
         let owner = steps.last().map_or(above, |step| step.owner);
         let mut about = Object::new();
-        // These steps return rows of their input. All other steps build new rows.
+        // These steps return only unchanged rows of their input. Other steps may return new rows.
         let keeps_rows = matches!(
             step,
             PlanStep::Match(_) | PlanStep::Sort { .. } | PlanStep::Limit(_) | PlanStep::Skip(_) | PlanStep::Sample(_)

@@ -4,9 +4,9 @@
 #[derive(Debug, Clone)]
 pub struct Options {
     pub source: SourceChoice,
-    /// Whether to push work to the source. Without push-down, the pipeline reads every row, and every stage becomes an
-    /// operator. With and without push-down, filters are moved and ordered in the same way, so that the same rows cause
-    /// errors.
+    /// Whether to push work to the source. Without push-down, the source evaluates only `$documents`, `$fold` and the
+    /// `$match` stages before `$fold`, and every other stage becomes an operator. With and without push-down, filters
+    /// are moved and ordered in the same way, so that the same rows cause errors.
     pub push_down: bool,
     /// Whether to use the columns of the source, if the source has columns. Requires `push_down`.
     pub columns: bool,

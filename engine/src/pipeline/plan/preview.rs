@@ -13,7 +13,7 @@ use crate::pipeline::run::preview::{Preview, RowCountBound};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// The maximum number of levels of a preview. A level is a leading stage that only selects rows of the source. A
+/// The maximum number of levels of a preview. A level is a leading `$fold` or `$match` that the source evaluates. A
 /// preview reads the source separately for each level.
 const MAX_LEVELS: usize = 8;
 

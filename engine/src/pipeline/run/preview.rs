@@ -33,9 +33,9 @@ pub struct StagePreview {
 
 /// A pipeline or a part of a pipeline, prepared to show the rows after each of its stages.
 pub struct Preview {
-    /// The leading stages, which only select rows of the source. Each entry contains the index of the stage and a
-    /// program that returns the rows after the stage. The program is a scan without steps. A source with columns can
-    /// therefore count these rows without building them.
+    /// The leading `$fold` and `$match` stages that the source evaluates. Each entry contains the index of the stage
+    /// and a program that returns the rows after the stage. The program is a scan without steps. A source with columns
+    /// can therefore count these rows without building them.
     pub levels: Vec<(usize, Program)>,
     /// The index of the stage that provides the source rows of `main`. `None` if `levels` is not empty, or if the
     /// source rows are events.
@@ -72,7 +72,7 @@ struct Tap<'a> {
     input: RefCell<Option<Rows<'a>>>,
     seen: Cell<u64>,
     first: RefCell<Vec<Value>>,
-    /// The number of rows. `None` while the number is unknown.
+    /// The number of rows, if the number is known before the tap reads rows. Otherwise `None`.
     count: Cell<Option<u64>>,
     counted: RowCountBound,
     shared: Rc<PreviewRun<'a>>,

@@ -1,7 +1,8 @@
 //! Translates the filter of a state scan into a SurrealQL condition over stored snapshots, with bound values.
 //!
-//! The columns of a stored record are `aggregate_id`, `aggregate_type`, `project_id` and `deleted`. The folded fields
-//! form one text that the database cannot read, so the pipeline evaluates conditions on folded fields itself.
+//! The condition reads the columns `aggregate_id`, `aggregate_type`, `project_id` and `deleted` of a stored record. The
+//! folded fields form one text that the database cannot read, so the pipeline evaluates conditions on folded fields
+//! itself.
 
 use super::scan::StateScan;
 use super::streams::StreamFilter;
@@ -139,7 +140,7 @@ impl ConditionWriter {
     }
 }
 
-/// Returns the column of a path, or `None` for folded fields and for fields that are not stored.
+/// Returns the column of a path, or `None` for a path that conditions do not translate, such as a folded field.
 fn column(path: &QueryPath) -> Option<&'static str> {
     match &**path.text() {
         "_id" => Some("aggregate_id"),

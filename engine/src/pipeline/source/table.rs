@@ -49,7 +49,8 @@ pub trait Columns {
     /// Returns the column of a path, if the table has this column.
     fn column(&self, path: &str) -> Option<&Column>;
 
-    /// Removes rows from the mask of a segment: the rows that the scan does not select.
+    /// Removes rows from the mask of a segment: the rows of streams that the scan does not select, and deleted rows
+    /// unless the scan returns deleted aggregates. Does not apply the scan's filter and limit.
     fn restrict(&self, segment: usize, mask: &mut Mask) -> Result<()>;
 
     /// Returns the `_id` of a row.

@@ -36,9 +36,10 @@ impl DistinctValues {
     }
 }
 
-/// Returns the number of bytes that the query is charged for a value in a list or set. This is the greater of two
-/// numbers: the bytes of the value that were built for the query, and [`own_bytes`]. `built` is an upper limit for the
-/// bytes that were built for the query. All other bytes belong to the source.
+/// Returns the number of bytes that the query is charged for a value in a list. For a value in a set, the query is
+/// charged twice this number. The number is the greater of two numbers: the bytes of the value that were built for the
+/// query, and [`own_bytes`]. `built` is an upper limit for the bytes that were built for the query. All other bytes
+/// belong to the source.
 pub(super) fn weight(value: &Value, built: usize, query: &Context) -> Result<usize> {
     Ok(built_bytes(value, built, query)?.max(own_bytes(value)))
 }

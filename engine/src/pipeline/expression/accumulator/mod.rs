@@ -154,8 +154,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Returns the input expression if the accumulator reads nothing else from a row and accepts every value. Otherwise
-    /// returns `None`.
+    /// Returns the input expression of an accumulator that reads nothing else from a row and accepts every value.
+    /// Returns `None` for all other accumulators, and for accumulators with an argument `n`.
     pub fn value_input(&self) -> Option<&Expr> {
         match &self.kind {
             AccumulatorKind::Sum
@@ -179,7 +179,7 @@ impl Accumulator {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, input, env) }
     }
 
-    /// Returns whether the result is final. Further rows cannot change a final result.
+    /// Returns whether the accumulator is a `$first` that already has its value. Further rows cannot change this value.
     pub fn is_final(&self, state: &AccumulatorState) -> bool {
         matches!((&self.kind, &state.data), (AccumulatorKind::First, Data::One(kept)) if kept.value.is_some())
     }

@@ -177,8 +177,8 @@ fn count(name: &str, spec: &Value, scope: &ParseScope) -> ArgumentResult {
     }
 }
 
-/// Returns the named arguments in the order of `names`. `unknown` is the error code for another argument, and
-/// `not_object` is the error code for a specification that is not an object.
+/// Returns the named arguments in the order of `names`. `unknown` is the error code for an argument that `names` does
+/// not contain. `not_object` is the error code for a specification that is not an object.
 fn named<'s, const N: usize>(
     name: &str,
     spec: &'s Value,

@@ -55,7 +55,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
         Own(|spec, scope: &ParseScope| Ok(OperatorArguments::from(vec![Some(parse(spec, scope)?)]))), sigmoid;
     /// Returns the square root.
     "$sqrt"("number") [r#"{"$sqrt":9}"#, "{}", "3.0"]: Exactly(1), sqrt;
-    /// Returns the difference; for two dates, in milliseconds.
+    /// Returns the difference; for two dates, in milliseconds; for a date and a number, the date minus milliseconds.
     "$subtract"("minuend: number | date, subtrahend: number | date") [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"]
         .remark(WITH_DECIMALS):
         Exactly(2), |call, env| difference(&call.value(0, env)?, &call.value(1, env)?).map(Some);

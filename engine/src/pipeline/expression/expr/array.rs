@@ -70,7 +70,8 @@ fn element_at(call: &OperatorCall, env: &Env) -> Answer {
     })
 }
 
-/// Converts an index to a position in an array of `len` items. A negative index counts from the end.
+/// Converts an index to a position in an array of `len` items. A negative index counts from the end. Returns `None` if
+/// a negative index lies before the first item. The position of other indexes may lie after the last item.
 fn place(index: i64, len: usize) -> Option<usize> {
     if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
 }

@@ -29,7 +29,7 @@ fn bson_size(call: &OperatorCall, env: &Env) -> Answer {
     }
 }
 
-/// Returns the BSON size of a value in bytes, without the name of its field.
+/// Returns the BSON size of a value in bytes, without the type and the name of its field.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null => 0,

@@ -112,10 +112,12 @@ pub enum ValueShape<'e> {
     Any,
 }
 
-/// The operators that return dates.
+/// The operators that return only dates or null, apart from the `onError` and `onNull` values of `$dateFromString`.
+/// Other operators, such as `$add` and `$convert`, may return dates as well.
 pub const OF_DATES: [&str; 6] =
     ["$dateAdd", "$dateFromParts", "$dateFromString", "$dateSubtract", "$dateTrunc", "$toDate"];
-/// Common operators that return strings, and therefore neither dates nor decimals.
+/// Common operators that return strings or null, and therefore neither dates nor decimals. The `onNull` value of
+/// `$dateToString`, which may have any type, is not considered.
 const OF_TEXTS: [&str; 9] =
     ["$concat", "$dateToString", "$substr", "$substrBytes", "$substrCP", "$toLower", "$toString", "$toUpper", "$type"];
 

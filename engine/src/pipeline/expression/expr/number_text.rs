@@ -1,6 +1,7 @@
 //! Converts numbers to text, and text to numbers.
 
-/// Parses a number in decimal notation, or in hexadecimal notation with the prefix `0x`.
+/// Parses a number in decimal notation, or in hexadecimal notation with the prefix `0x`. Also parses `inf`, `infinity`
+/// and `nan`, ignoring case.
 pub(super) fn parse_double(text: &str) -> Option<f64> {
     let (sign, magnitude) = match text.strip_prefix('-') {
         Some(magnitude) => (-1.0, magnitude),

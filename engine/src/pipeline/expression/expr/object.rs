@@ -141,7 +141,8 @@ static UNSET_FIELD: NamedArguments = NamedArguments {
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
 };
 
-/// Parses the arguments of `$setField` and `$unsetField`. Rejects a field name that is not a constant string.
+/// Parses the arguments of `$setField` and `$unsetField`. Rejects a field name that is not a constant string, or that
+/// contains a null character.
 fn parse_field_change(
     name: &str,
     form: &NamedArguments,

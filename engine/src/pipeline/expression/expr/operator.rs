@@ -83,7 +83,7 @@ impl fmt::Debug for ExprOperator {
 
 /// The name of the operator that returns random numbers.
 pub(super) const RANDOM: &str = "$rand";
-/// Reading an argument of at least this size counts towards the query's time. The size of a string is in bytes, and the
+/// Reading an argument of at least this size counts as work of the query. The size of a string is in bytes, and the
 /// size of an array is in items.
 const METERED_SIZE: usize = 256;
 
@@ -126,7 +126,7 @@ impl OperatorCall {
     pub fn field(&self, index: usize, env: &Env) -> Answer {
         let Some(argument) = self.expr(index) else { return Ok(None) };
         let value = argument.eval(env)?;
-        // The size counts towards the query's time, because operators read the whole argument.
+        // A large size counts as work of the query, because operators read the whole argument.
         match &value {
             Some(Value::String(text)) if text.len() >= METERED_SIZE => env.query.tick_bytes(text.len())?,
             Some(Value::Array(items)) if items.len() >= METERED_SIZE => env.query.tick_many(items.len())?,
@@ -141,7 +141,8 @@ impl OperatorCall {
     }
 
     /// Applies a function to the values of the first two arguments. The result is null if one of the values is null or
-    /// missing. The function borrows the values: to return both of them instead takes longer than a `$mod`.
+    /// missing. The function borrows the values, because returning both values would take longer than computing a
+    /// `$mod`.
     #[inline]
     pub fn of_pair(&self, env: &Env, apply: impl FnOnce(&Value, &Value) -> Answer) -> Answer {
         let (first, second) = (self.value(0, env)?, self.value(1, env)?);

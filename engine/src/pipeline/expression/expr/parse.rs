@@ -138,7 +138,8 @@ fn parse_operator(name: &str, argument: &Value, scope: &ParseScope) -> Result<Ex
 }
 
 /// Replaces a call with its result if constant arguments determine the result and the evaluation needs at most
-/// [`FOLD_BYTES`] of memory. The evaluation may use the remaining time of the query.
+/// [`FOLD_BYTES`] of memory. The evaluation may use the remaining time of the query. Returns the error of an evaluation
+/// that fails for any reason other than this limit.
 fn fold(call: OperatorCall, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));

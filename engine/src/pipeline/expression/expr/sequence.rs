@@ -47,8 +47,8 @@ fn range(call: &OperatorCall, env: &Env) -> Answer {
     some(items.collect::<Vec<_>>())
 }
 
-/// Parses a bound of `$range`. The error code is `code` for a value that is not a number, and `code + 1` for a number
-/// that is not a 32-bit integer.
+/// Parses a bound or the step of `$range`. The error code is `code` for a value that is not a number, and `code + 1`
+/// for a number that is not a 32-bit integer.
 fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
     if !value.is_number() {
         return err!(code, "$range requires a numeric {what}, found value of type: {}", value.type_name());

@@ -39,7 +39,7 @@ pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
     /// Returns the length of the string in code points.
     "$strLenCP"("string") [r#"{"$strLenCP":"é"}"#, "{}", "1"]:
         Exactly(1), |call, env| length(call, env, 34471, |text| text.chars().count());
-    /// Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right string, ignoring case.
+    /// Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring ASCII case.
     "$strcasecmp"("left: string, right: string") [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"]:
         Exactly(2), compare_ignoring_case;
     /// Returns a substring by its position in bytes, as `$substrBytes` does.

@@ -14,7 +14,7 @@ use crate::pipeline::value::memory::expanded_bytes;
 use crate::pipeline::value::number::whole;
 
 pub(super) static OPERATORS: &[ExprOperator] = name_table! { ExprOperator::new:
-    /// Returns the items for which a condition is true.
+    /// Returns the items for which a condition is true; with a `limit`, returns at most this number of items.
     "$filter"("input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string")
         [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"]:
         Own(parse_filter), filter;

@@ -231,8 +231,8 @@ impl Dependency {
     }
 }
 
-/// Returns the value as a length or count. Returns `None` if the value is negative, or is neither an integer nor a
-/// whole double.
+/// Returns the value as a length or count. Returns `None` if the value is negative, is too large for 64 bits, or is
+/// neither an integer nor a whole double.
 pub fn natural(value: &Value) -> Option<usize> {
     let number = match value {
         Value::Int(number) => *number,

@@ -187,8 +187,8 @@ fn strings<'v>(name: &str, value: &'v Value) -> Result<Vec<&'v str>> {
     }
 }
 
-/// Parses the types of the keyword `type`, which accepts the names of JSON Schema, or of `bsonType`, which accepts
-/// MongoDB's names.
+/// Parses the types of the keyword `type`, which accepts the names of JSON Schema except `integer`, or of `bsonType`,
+/// which accepts MongoDB's names.
 fn types(keyword: &str, value: &Value) -> Result<TypeSet> {
     let mut types = TypeSet::default();
     for name in strings(keyword, value)? {

@@ -39,13 +39,17 @@ pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
         .remark("Values may be written as Extended JSON; an `$oid` becomes a string of its hexadecimal digits.");
     /// Neither the value nor an item of the array equals the operand.
     "$ne"("value: any") [r#"{"a":{"$ne":1}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":2},{"b":1}]"#];
-    /// The value, or an item of the array, is greater than the operand and of the same type.
+    /// The value, or an item of the array, is greater than the operand and of the same type; all numbers count as one
+    /// type.
     "$gt"("value: any") [r#"{"a":{"$gt":1}}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, r#"[{"a":2}]"#];
-    /// The value, or an item of the array, is greater than or equal to the operand and of the same type.
+    /// The value, or an item of the array, is greater than or equal to the operand and of the same type; all numbers
+    /// count as one type.
     "$gte"("value: any") [r#"{"a":{"$gte":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#];
-    /// The value, or an item of the array, is less than the operand and of the same type.
+    /// The value, or an item of the array, is less than the operand and of the same type; all numbers count as one
+    /// type.
     "$lt"("value: any") [r#"{"a":{"$lt":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#];
-    /// The value, or an item of the array, is less than or equal to the operand and of the same type.
+    /// The value, or an item of the array, is less than or equal to the operand and of the same type; all numbers count
+    /// as one type.
     "$lte"("value: any") [r#"{"a":{"$lte":1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#];
     /// The value, or an item of the array, equals one of the operands or matches one of the patterns.
     "$in"("values: array") [r#"{"a":{"$in":[1,3]}}"#, r#"[{"a":1},{"a":2},{"a":[3]}]"#, r#"[{"a":1},{"a":[3]}]"#];
@@ -72,7 +76,7 @@ pub static OF_FIELD: &[NameDocumentation] = name_table! { identity:
         [r#"{"a":{"$regex":"^x","$options":"i"}}"#, r#"[{"a":"Xy"},{"a":"yx"}]"#, r#"[{"a":"Xy"}]"#];
     /// The remainder of the division by the first number equals the second number.
     "$mod"("operands: array") [r#"{"a":{"$mod":[4,1]}}"#, r#"[{"a":5},{"a":6}]"#, r#"[{"a":5}]"#];
-    /// The array contains all of the values.
+    /// Each operand equals the value or an item of the array; an operand may also be a pattern or an `$elemMatch`.
     "$all"("values: array") [r#"{"a":{"$all":[1,2]}}"#, r#"[{"a":[2,1,3]},{"a":[1]}]"#, r#"[{"a":[2,1,3]}]"#];
     /// At least one item of the array matches the whole filter.
     "$elemMatch"("filter: object") [

@@ -36,7 +36,8 @@ pub enum ProjectionKind {
     Set,
 }
 
-/// The fields of a projection at one level, in the order of the specification.
+/// The fields of a projection at one level, in the order of the specification. As an exception, a kept or dropped
+/// `_id` comes first.
 #[derive(Debug, Default)]
 pub struct Branch {
     pub fields: IndexMap<Arc<str>, ProjectedField>,

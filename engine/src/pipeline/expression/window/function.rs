@@ -111,8 +111,9 @@ impl WindowFunction {
         }
     }
 
-    /// Returns the expression whose values the function returns unchanged, or `None` if the function computes new
-    /// values. A `$shift` may also return its [`default`](Self::default_value).
+    /// Returns the expression whose values the function returns unchanged: for `$min`, `$max`, `$first`, `$last`,
+    /// `$shift` and `$locf`. Returns `None` for all other functions. A `$shift` may also return its
+    /// [`default`](Self::default_value).
     pub fn returned(&self) -> Option<&Expr> {
         match self {
             WindowFunction::Accumulate(accumulator, _) => match accumulator.name() {

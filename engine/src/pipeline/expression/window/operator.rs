@@ -52,7 +52,7 @@ pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
         r#"[{"t":1,"a":1},{"t":3,"a":3}]"#,
         "[null,2.0]",
     ]: |call| parse::covariance(call, DeviationKind::Sample);
-    /// Returns the rank of the row; equal rows have the same rank, and ranks have no gaps.
+    /// Returns the rank of the row; rows with equal sort values have the same rank, and the ranks have no gaps.
     "$denseRank"("") [r#"{"$denseRank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,2]"].without_window():
         |call| parse::rank(call, Ranking::Dense);
     /// Returns the average rate of change between the first and the last row of the window.
@@ -87,7 +87,7 @@ pub(super) static OPERATORS: &[WindowOperator] = name_table! { row:
     "$minMaxScaler"("input: number, min?: number, max?: number")
         [r#"{"$minMaxScaler":{"input":"$a"}}"#, r#"[{"t":1,"a":5},{"t":2,"a":7},{"t":3,"a":9}]"#, "[0.0,0.5,1.0]"]
         .remark("Without `min` and `max`, the interval is from 0 to 1."): parse::scale;
-    /// Returns the rank of the row; equal rows have the same rank, and the ranks have gaps after equal rows.
+    /// Returns the rank of the row; rows with equal sort values have the same rank, and a gap follows such rows.
     "$rank"("") [r#"{"$rank":{}}"#, r#"[{"t":1},{"t":1},{"t":5}]"#, "[1,1,3]"].without_window():
         |call| parse::rank(call, Ranking::Rank);
     /// Returns the value of the row that is `by` rows after the current row; a negative `by` selects an earlier row.

@@ -1,4 +1,5 @@
-//! Parses JSON into stages. Rejects a pipeline with any error that can be found without reading rows.
+//! Parses JSON into stages. Rejects every error that a stage shows without reading rows, except a misplaced `$fold`,
+//! which the planner rejects.
 
 mod accumulators;
 mod bucket;

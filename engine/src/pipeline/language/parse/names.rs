@@ -7,9 +7,9 @@ use super::surroundings::{ContainingStage, PipelineSurroundings};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result, err};
 
-/// The stages that are not allowed inside a `$facet`, or in the sub-pipeline of a `$lookup` along edges. As an
-/// exception, `$documents` and `$fold` are allowed inside a `$facet` in a sub-pipeline that has its own source of rows,
-/// such as the sub-pipeline of a `$unionWith`.
+/// The stages that are not allowed inside a `$facet`, or in the sub-pipeline of a `$lookup` along edges. [`check`] also
+/// rejects `$changeStream` there. As an exception, `$documents` and `$fold` are allowed inside a `$facet` in a
+/// sub-pipeline that has its own source of rows, such as the sub-pipeline of a `$unionWith`.
 const REFUSED_OVER_ROWS: [&str; 15] = [
     "$facet",
     "$documents",
@@ -28,7 +28,8 @@ const REFUSED_OVER_ROWS: [&str; 15] = [
     "$searchBeta",
 ];
 
-/// Rejects a stage that is not allowed in its position.
+/// Rejects a stage that is not allowed inside the enclosing stages. Does not check the positions of `$documents` and
+/// `$fold` within their pipeline.
 pub fn check(name: &str, surroundings: &PipelineSurroundings) -> Result<()> {
     let nested = surroundings.within != ContainingStage::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {

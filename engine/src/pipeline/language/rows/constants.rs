@@ -1,7 +1,7 @@
 //! Converts the constants that a stage compares with dates, decimals and ids of projects, and warns about constants
 //! that equal no value.
 //!
-//! A client writes a date or a decimal as a string, and may write the slug of a project instead of the project's id.
+//! A client may write a date or a decimal as a string, and the slug of a project instead of the project's id.
 //! Only the types of the compared fields show what a string represents. The conversion changes the specification of a
 //! stage before the stage is parsed, so all sources and operators use the same constants.
 
@@ -175,7 +175,8 @@ fn of_specification(name: &str, spec: &Value, place: ConstantPlace) -> Converted
     }
 }
 
-/// Returns whether the expression of a `$redact` may return `$$DESCEND` for a row.
+/// Returns whether the expression of a `$redact` contains `$$DESCEND`, or the string `descend`, which is the value of
+/// `$$DESCEND`.
 fn may_descend(spec: &Value) -> bool {
     match spec {
         Value::String(text) => matches!(&**text, "$$DESCEND" | "descend"),
@@ -237,8 +238,8 @@ fn of_field(path: &str, condition: &Value, place: ConstantPlace) -> Converted {
 }
 
 /// Warns about an object that looks like a condition without the dollar sign, such as `{"gte": 5}`. Does not warn if
-/// the field at `path` may contain a field with the same name as the first field of the object. Returns whether there
-/// is a warning.
+/// the known fields show that the field at `path` may contain a field with the same name as the first field of the
+/// object. Returns whether there is a warning.
 fn warns_of_object(path: &str, condition: &Value, place: ConstantPlace) -> bool {
     let Some(name) = operator_without_dollar(condition) else { return false };
     let is_field = match place.rows.kind(path, place.query) {

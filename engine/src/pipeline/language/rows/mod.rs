@@ -176,7 +176,9 @@ impl RowFields {
         is_field.then(|| name.to_owned())
     }
 
-    /// Returns a warning if the rows have no field at the path. The warning may suggest a field with a similar name.
+    /// Returns a warning if the rows are known to have no field at the path, or if no type declares the path but a type
+    /// declares a similar path. Never warns about paths that begin with `_id`. The warning may suggest a field with a
+    /// similar name.
     fn warning(&self, path: &str, query: &Context) -> Option<String> {
         let (first, rest) = path.split_once('.').map_or((path, ""), |(first, rest)| (first, rest));
         if matches!(first, "" | "_id") {

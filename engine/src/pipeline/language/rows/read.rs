@@ -76,7 +76,7 @@ fn visit(stage: &Stage, visit: &mut dyn FnMut(&str)) {
         }
         Stage::GraphLookup(lookup) => of_expr(&lookup.search.start, visit),
         Stage::Follow(follow) => visit(&follow.local.segments().join(".")),
-        // The paths of `$redact` begin at the objects inside a row.
+        // The paths of `$redact` begin at the row and at each object inside the row.
         Stage::Redact(_) => {}
         Stage::Documents(_)
         | Stage::Fold(_)

@@ -1,5 +1,5 @@
-//! Uses an index for a `$lookup` whose sub-pipeline begins with a `$match` that contains the condition
-//! `{$expr: {$eq: ["$field", "$$variable"]}}`.
+//! Uses an index for a `$lookup` without `localField` and `foreignField`, if the sub-pipeline begins with a `$match`
+//! that contains the condition `{$expr: {$eq: ["$field", "$$variable"]}}`.
 
 use std::sync::Arc;
 

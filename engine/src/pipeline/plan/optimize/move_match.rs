@@ -9,8 +9,9 @@ use crate::pipeline::language::ast::Range;
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};
 use crate::pipeline::value::path::FieldPath;
 
-/// The maximum number of moves in a plan. A move exchanges one conjunct with one step. Moving a huge filter across a
-/// thousand stages would cost more time than the moves save.
+/// The number of moves after which no filter in a list of steps moves further. Each exchange of a filter with the step
+/// before the filter counts as one move for each conjunct of the filter, even if only some conjuncts move. Moving a
+/// huge filter across a thousand stages would cost more time than the moves save.
 const MAX_MOVES: usize = 20_000;
 
 pub fn apply(nodes: &mut Vec<PlanNode>) -> bool {
@@ -72,7 +73,8 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
             if !matches!(densify.range, Range::Partition) {
                 return false;
             }
-            // A condition on a longer path looks into arrays, whose elements belong to different partitions.
+            // A condition on a longer path looks into arrays. Rows of one partition may contain different arrays, so
+            // the condition may hold for only some of the rows.
             let key = |path: &FieldPath| match path.segments() {
                 [name] => Some(name.clone()),
                 _ => None,
@@ -113,6 +115,7 @@ fn step_forward(nodes: &mut Vec<PlanNode>, at: usize) -> bool {
 }
 
 /// Returns whether a condition reads only the field at `key`, and holds either for all rows of a partition or for none.
+/// Recognizes only comparisons, `$in`, and conjunctions of these tests, and returns `false` for all other conditions.
 /// Returns `false` for a comparison with null, because null and a missing field belong to the same partition. Returns
 /// `false` for a test of types, because equal numbers of different types belong to the same partition.
 fn selects_partitions(conjunct: &Filter, key: &str) -> bool {

@@ -1,5 +1,5 @@
-//! Puts the conjuncts that cannot fail at the beginning of a `$match`. The same rows then cause errors, regardless of
-//! whether the source or the pipeline evaluates the conditions.
+//! Sorts the conjuncts of a `$match`: cheap conjuncts first, and conjuncts that may fail last. The same rows then cause
+//! errors, regardless of whether the source or the pipeline evaluates the conditions.
 
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{PlanNode, PlanStep};

@@ -176,9 +176,9 @@ struct DensifiedRows<'a> {
     run: RunContext<'a>,
     rows: std::vec::IntoIter<PartitionedRow>,
     partitions: Vec<DensifyPartition>,
-    /// The least value of all rows.
+    /// The least value of all rows. Valid only for [`Range::Full`], for which the rows are sorted only by their values.
     least: Option<Value>,
-    /// The greatest value of all rows.
+    /// The greatest value of all rows. Valid only for [`Range::Full`].
     greatest: Option<Value>,
     /// The partitions to which rows may still be added after the last input row.
     rest: std::vec::IntoIter<usize>,

@@ -38,7 +38,7 @@ enum ForeignSide<'a> {
     Columns(RowProbe<'a>),
 }
 
-/// The foreign rows, read once, with an index of their values at the foreign path.
+/// The foreign rows, with indexes of their values at the foreign path and at the probe's path.
 struct ForeignRows {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,

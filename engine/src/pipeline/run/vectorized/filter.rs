@@ -34,8 +34,8 @@ fn is_of_cells(test: &Test) -> bool {
     !matches!(test, Test::ElemMatchObject(_))
 }
 
-/// Returns whether a condition may fail or take a long time. Such a condition is evaluated only for rows that satisfy
-/// the other conditions.
+/// Returns whether a condition may fail or take a long time. Such a condition is evaluated row by row, after the
+/// conditions that are evaluated for whole segments.
 pub fn is_costly(node: &FilterNode) -> bool {
     match node {
         FilterNode::And(nodes) | FilterNode::Or(nodes) | FilterNode::Nor(nodes) => nodes.iter().any(is_costly),

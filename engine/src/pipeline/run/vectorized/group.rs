@@ -21,7 +21,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{EXCEEDED_MEMORY, PipelineErrorCode, Result};
 use crate::pipeline::value::memory;
 
-/// A grouping that reads its inputs from the cells of columns, without building rows.
+/// A grouping that reads its inputs from the cells of columns, without building whole rows.
 #[derive(Debug)]
 pub struct ColumnGroup {
     unwind: Option<(Arc<str>, bool)>,

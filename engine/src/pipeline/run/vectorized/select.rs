@@ -134,8 +134,8 @@ impl<'a> RowSelection<'a> {
         Ok(true)
     }
 
-    /// Returns the selected rows. A segment is read when the first of its rows is needed. Callers must stop at the
-    /// first error.
+    /// Returns the selected rows, up to the limit of the scan. A segment is read when the first of its rows is needed.
+    /// Callers must stop at the first error.
     pub fn rows(self) -> impl Iterator<Item = Result<Value>> + 'a {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let mut walk = SelectionWalk { selection: self, segment: 0, waiting: Vec::new() };

@@ -69,8 +69,8 @@ pub struct ChunkValues<'f> {
     pub texts: &'f Dictionary,
     /// The number of bytes that the query is charged for the list of the values.
     pub list_bytes: usize,
-    /// The size, in bytes, of the values that were built for the chunk. The query is charged for them until the chunk is
-    /// dropped.
+    /// The size, in bytes, of the values that were built for the chunk. The query is charged for these values until the
+    /// caller gives these bytes back.
     pub built_bytes: usize,
 }
 

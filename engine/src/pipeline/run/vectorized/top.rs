@@ -29,7 +29,8 @@ impl Top {
         if !keys.iter().any(|(path, _)| &**path == "_id") {
             keys.push(("_id".into(), false));
         }
-        // No column of `_id` is needed, because ids are read only for the few rows whose preceding keys are equal.
+        // No column of `_id` is needed, because the table provides the ids. Unless `_id` is the first key, ids are read
+        // only for the few rows whose preceding keys are equal.
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
     }

@@ -4,11 +4,13 @@
 //! function updates a data structure as its window moves, instead of reading the whole window for each row.
 //!
 //! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
-//! results can be merged, but a value that leaves the window cannot be removed exactly from a merged result. A sum of
-//! integers is an exception and needs no stacks: the integers that leave the window are subtracted exactly. A monotone
-//! deque finds extremes, a tree of ranks finds medians and the first values in an order, and prefix sums compute areas.
+//! results can be merged, but a value that leaves the window cannot be removed exactly from a merged result. A sum over
+//! a column of integers is an exception and needs no stacks: the integers that leave the window are subtracted exactly.
+//! A monotone deque finds extremes, a tree of ranks finds medians and the first values in an order, and prefix sums
+//! compute areas.
 //!
-//! `$fill` is translated into a `$setWindowFields` and a `$set`. A filter on the partition key moves before the stage.
+//! `$fill` is translated into a `$setWindowFields`, a `$set`, or both. A filter on the partition key moves before the
+//! stage.
 //!
 //! The partitions come from rows (`operator`) or from the columns of a table (`run/vectorized`).
 

@@ -1,6 +1,6 @@
 //! Functions that select values of a moving window by their rank: medians, percentiles, and the first or last values in
 //! an order. The rows of the partition are ranked once. A Fenwick tree counts the ranks in the window and finds the
-//! value of a rank in logarithmic time.
+//! rank at a given place of the sorted window in logarithmic time.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -96,7 +96,7 @@ impl RankedValues {
 }
 
 /// Ranks the numbers of the rows. Returns the numbers in the order of their ranks, and the rank of each row. A row
-/// without a number gets [`NO_RANK`].
+/// without a number, with NaN or outside every window gets [`NO_RANK`].
 fn ranked_numbers(
     accumulator: &Accumulator,
     bounds: &Bounds,

@@ -61,8 +61,8 @@ impl<S: Slide> Computation<'_> for SlidingWindow<S> {
             self.held.end += 1;
         }
         let value = self.slide.value(frame.clone(), partition)?;
-        // The query is not charged for the items of an array or the fields of an object, because the rows own these
-        // values.
+        // The query is charged for the list of an array's items or an object's fields, but not for the data of the
+        // items and fields, because the rows or the column of inputs own the data.
         let bytes = value.as_ref().map_or(0, own_bytes);
         partition.run.query.charge(bytes)?;
         partition.run.query.give_back(std::mem::replace(&mut self.last_bytes, bytes));

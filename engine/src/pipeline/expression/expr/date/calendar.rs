@@ -29,8 +29,8 @@ pub(super) fn date(call: &OperatorCall, index: usize, code: i32, env: &Env) -> R
     }
 }
 
-/// Evaluates an argument that is a time zone. Returns UTC if the argument is absent, and `None` if the argument is
-/// null.
+/// Evaluates an argument that is a time zone. Returns UTC if the specification does not contain the argument, and
+/// `None` if the value of the argument is null or missing.
 pub(super) fn zone(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<TimeZone>> {
     if !call.has_argument(index) {
         return Ok(Some(TimeZone::UTC));
@@ -113,7 +113,7 @@ fn nearest(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// Evaluates an argument that is a unit. Returns `None` if the argument is null.
+/// Evaluates an argument that is a unit. Returns `None` if the argument is null or missing.
 pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Unit>> {
     let name = call.name();
     let complaint = format_args!("{name} requires 'unit' to be a string, but got");
@@ -124,8 +124,8 @@ pub(super) fn unit(call: &OperatorCall, index: usize, env: &Env) -> Result<Optio
     })
 }
 
-/// Evaluates an argument that is the first day of a week. Returns Sunday if the argument is absent, and `None` if the
-/// argument is null.
+/// Evaluates an argument that is the first day of a week. Returns Sunday if the specification does not contain the
+/// argument, and `None` if the value of the argument is null or missing.
 pub(super) fn start_of_week(call: &OperatorCall, index: usize, env: &Env) -> Result<Option<Weekday>> {
     if !call.has_argument(index) {
         return Ok(Some(Weekday::Sunday));

@@ -77,8 +77,8 @@ impl DateFaults {
     }
 }
 
-/// The total length of the recorded messages, in bytes, above which further messages are dropped. Without this limit,
-/// each byte of a long string could cause a message.
+/// The total length of the recorded errors, in bytes, above which further errors are dropped. The same limit applies to
+/// the warnings separately. Without this limit, each byte of a long string could cause a message.
 const MAX_NOTES_BYTES: usize = 400;
 
 fn record(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
@@ -125,7 +125,9 @@ impl DateFields {
         Date::new(year, i8::try_from(self.month?).ok()?, i8::try_from(self.day?).ok()?).ok()
     }
 
-    /// Returns the instant, or an error with all problems of the string.
+    /// Returns the instant. If there are faults, returns an error with all recorded faults. Otherwise returns an error
+    /// if the string does not contain a complete day, if the string contains a zone although `zone` is given and
+    /// is not UTC, or if the date is outside the calendar.
     pub fn finish(&self, faults: &DateFaults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
         if !faults.errors.is_empty() || !faults.warnings.is_empty() {
             let DateFaults { errors, warnings } = faults;

@@ -116,8 +116,9 @@ impl RelativeDate {
         self.weekday = self.weekday.map(|weekday| if weekday == 0 { -7 } else { -weekday });
     }
 
-    /// Applies the weekday, the offsets in days or longer units, and the day of the month to a day. Returns `None` if
-    /// the result is outside the calendar, or the month has no nth weekday.
+    /// Applies the weekday, the offsets in days or longer units, and the day of the month to a day. An nth weekday of
+    /// the month ignores the offset in days. Returns `None` if the result is outside the calendar, or the month has no
+    /// nth weekday.
     pub fn apply(&self, from: Date) -> Option<Date> {
         let date = plus_days(from, self.to_weekday(from))?;
         let months = i64::from(date.year())

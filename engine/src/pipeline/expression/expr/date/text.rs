@@ -11,8 +11,8 @@ use crate::pipeline::value::error::Result;
 /// query's time limit does not interrupt the parser.
 const MAX_BYTES: usize = 1_000;
 
-/// Parses a date string in any of the usual notations. `zone` applies to a string without a zone. Returns the
-/// milliseconds since 1970.
+/// Parses a date string in any of the usual notations. `zone` applies to a string without a zone. Rejects a string with
+/// a zone if `zone` is a zone other than UTC. Returns the milliseconds since 1970.
 pub(in crate::pipeline::expression) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
     check_length("date string", text)?;
     let (found, faults) = scan::scan(text);

@@ -1,7 +1,7 @@
 //! `$setWindowFields` over columns, with an optional projection before it.
 //!
 //! The partitions, their order and the inputs of the functions come from columns, which take a few bytes for each row.
-//! Rows are built only for the result, and for expressions that read more than one path.
+//! Rows are built only for the result, and for expressions other than paths and constants.
 
 mod order;
 mod table;

@@ -2,7 +2,8 @@
 //!
 //! Each row gets an abbreviated key: a number that sorts like the first sort key. Most comparisons need only the
 //! abbreviated keys of the two rows. Rows with equal abbreviated keys are compared by their sort keys, and then by
-//! their ids.
+//! their ids. If a sort value is an object or a string of at least 256 bytes, the rows are sorted without abbreviated
+//! keys, and the comparisons count as work of the query.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub fn sort(
         let unequal = keys.iter().map(of_key).find(|order| order.is_ne());
         unequal.unwrap_or_else(|| id(a).cmp(&id(b)).then(a.cmp(&b)))
     };
-    // Comparing long values takes a long time.
+    // Comparing objects and long strings takes a long time, so these comparisons count as work of the query.
     let weigh = |position: &u32| {
         keys.iter().try_fold(0usize, |sum, (values, _)| match values {
             TypedValues::Any(values) => match &values[*position as usize] {

@@ -74,7 +74,7 @@ impl<'a> WindowTable<'a> {
         Ok(())
     }
 
-    /// Returns whether the columns determine the order of the rows. Returns `false` if a column contains an array,
+    /// Returns whether the columns determine the order of the rows. Returns `false` if a sort value is an array,
     /// because columns do not show which items of several arrays belong together.
     pub fn can_sort(&self) -> bool {
         self.windows.order.iter().all(|(path, _)| !self.values[*path].has_arrays())
