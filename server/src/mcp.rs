@@ -172,7 +172,7 @@ async fn shaped(mut response: Response, sent_json: bool, result: &mcp::ExactResu
 fn unreadable_body_message(text: &str) -> String {
     match text.trim_start_matches("fail to deserialize request body").trim_start() {
         message if message.contains(" line ") => format!("the body is not JSON: {}", message.replace('`', "'")),
-        _ => "expected a message of JSON-RPC 2.0: an object with 'jsonrpc', 'method' and 'params'".to_owned(),
+        _ => "expected a JSON-RPC 2.0 message: an object with 'jsonrpc', 'method' and, if needed, 'params'".to_owned(),
     }
 }
 

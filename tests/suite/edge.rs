@@ -62,7 +62,7 @@ async fn requests_with_invalid_tokens_count_against_the_limit_of_their_address()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_with_wrong_tokens_are_limited_per_address_by_default() {
+async fn wrong_tokens_and_codes_are_limited_by_default_and_valid_tokens_are_not() {
     assert_eq!(Config::default().http.wrong_token_limit_per_minute, 300);
     let mut config = Config::default();
     config.http.wrong_token_limit_per_minute = 3;

@@ -153,7 +153,8 @@ async fn any_ended(access: &Access, bases: &mut [(GrantBasis, watch::Receiver<bo
     select_all(each).await;
 }
 
-/// Checks periodically, while rights are held, that the keys and memberships still exist. Each check is one query.
+/// While rights are held, checks periodically in the store that the keys and memberships on which the rights depend are
+/// still valid. Ends each right whose key or membership is no longer valid. Each check is one query.
 async fn watch_bases(access: Arc<Access>) {
     loop {
         tokio::time::sleep(POLL_INTERVAL).await;

@@ -1,5 +1,5 @@
-//! Restores on a running server, each into a new workspace. The control database has a record of each restore, so that
-//! every server of the store can list the restores, and can detect a restore whose server has stopped.
+//! Runs restores on a running server. Each restore creates a new workspace. The control database has a record of each
+//! restore, so that every server of the store can list the restores, and can detect a restore whose server has stopped.
 
 use std::sync::Arc;
 

@@ -76,8 +76,9 @@ pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
     /// Whether the event that begins the state of an aggregate must contain the field, unless the field has a default.
-    /// This event is the first event of a stream, or a `<type>.created` after a deletion. A required field inside an
-    /// object field must be in every value of the object field.
+    /// This event is the first event of a stream, or a `<type>.created` without `restore` after a deletion;
+    /// `append::checks` has the exceptions. A required field inside an object field must be in every value of the
+    /// object field.
     pub required: bool,
     /// The value of the field in a new state if the first event of the state lacks the field. If the field is required,
     /// null in this event is replaced by the default as well.

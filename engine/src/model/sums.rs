@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_beyond_64_bits_is_refused() {
+    fn a_sum_beyond_64_bits_is_rejected() {
         let is_refused = |before: i64, added: Value| is_refused(FieldType::Integer, before, added);
         assert!(is_refused(i64::MAX, Value::Int(1)) && is_refused(i64::MIN, Value::Int(-1)));
         assert!(is_refused(i64::MAX, Value::Double(1e18)));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_with_too_many_digits_for_a_decimal_is_refused() {
+    fn a_sum_with_too_many_digits_for_a_decimal_is_rejected() {
         let largest = Value::Decimal(decimal::parse("79228162514264337593543950335").expect("a decimal"));
         let is_refused = |before: &Value, added: &str| is_refused(FieldType::Decimal, before.clone(), added);
         assert!(is_refused(&largest, "1") && !is_refused(&largest, "0") && !is_refused(&largest, "-1"));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn times_require_a_unit_unless_they_are_zero() {
+    fn durations_require_a_unit_unless_they_are_zero() {
         let millis = |text: &str| text.parse::<TimeSpan>().map(TimeSpan::millis);
         let times =
             [("30 s", 30_000), ("30s", 30_000), ("1 h 30 min", 5_400_000), ("200 ms", 200), ("2 days", 172_800_000)];

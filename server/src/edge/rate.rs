@@ -150,7 +150,7 @@ pub(super) struct Allowances<K: Hash + Eq + Clone> {
     hasher: RandomState,
     max_callers: usize,
     swept: Mutex<Instant>,
-    /// The error message for a request over the limit, which names the limit and its setting.
+    /// The error message for a request over the limit. The message names the limit and its setting.
     limit: String,
 }
 

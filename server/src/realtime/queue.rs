@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sender_can_wait_for_free_capacity() {
+    async fn a_wait_for_capacity_ends_when_at_most_a_quarter_of_the_queue_is_full() {
         let queue = Queue::new(QueueBound { messages: 8, bytes: 1_000 });
         (0..4).for_each(|_| queue.push(frame(1)));
         let mut capacity = pin!(queue.capacity());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn list_keys_sort_by_time_and_then_by_id() {
+    fn sort_keys_of_list_items_compare_the_time_and_then_the_id() {
         assert!(time_key(999, "b") < time_key(1_000, "a") && time_key(1_000, "a") < time_key(1_000, "b"));
     }
 

@@ -207,8 +207,8 @@ fn pure_layers_use_no_io_time_or_randomness() {
     all_well(failures);
 }
 
-/// Returns whether these names occur consecutively in a path. The name of a crate counts only at the beginning of the
-/// path.
+/// Returns whether the names in `what`, separated by `::`, occur consecutively in a path. `rand` and `tokio` count only
+/// at the beginning of a path with further names.
 fn names(path: &[String], what: &str) -> bool {
     let what: Vec<&str> = what.split("::").collect();
     match what.as_slice() {

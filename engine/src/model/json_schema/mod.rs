@@ -63,8 +63,8 @@ impl Schema {
         self.violations_within(value, &mut SchemaMeter::default())
     }
 
-    /// Checks a value like [`Schema::violations`]. All values that are checked with the same `meter` share one limit on
-    /// steps.
+    /// Returns the violations, as [`Schema::violations`] does. All values that are checked with the same `meter` share
+    /// one limit on steps.
     pub fn violations_within(&self, value: &Value, meter: &mut SchemaMeter) -> Vec<Violation> {
         stacker::grow(STACK_BYTES, || self.counted(value, meter))
     }

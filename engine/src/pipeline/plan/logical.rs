@@ -187,7 +187,7 @@ fn streams(
 }
 
 fn misplaced_fold() -> Error {
-    Error::new(40602, "$fold is allowed only once, and only after $match stages")
+    Error::new(40602, "$fold is allowed only once, and only $match stages may precede $fold")
 }
 
 fn type_filter(name: &Arc<str>, root: &ParseScope) -> Result<Filter> {

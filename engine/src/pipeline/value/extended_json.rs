@@ -26,11 +26,11 @@ pub const REGEX: &str = "$regularExpression";
 const TYPES: [(&str, &str); 7] = [
     ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
     ("$numberDecimal", "a string that contains a number, Infinity, -Infinity or NaN"),
-    ("$numberDouble", "a string that contains a number, Infinity, -Infinity or NaN"),
+    ("$numberDouble", "a string that contains a number in the range of doubles, Infinity, -Infinity or NaN"),
     ("$numberInt", "a string that contains a 32-bit integer"),
     ("$numberLong", "a string that contains a 64-bit integer"),
     ("$oid", "a string of 24 hexadecimal digits"),
-    (REGEX, "an object with exactly the strings 'pattern' and 'options'"),
+    (REGEX, "an object with exactly the fields 'pattern' and 'options', both of which are strings"),
 ];
 
 /// Replaces all typed values in a pipeline, except regular expressions. The error for a malformed value names the

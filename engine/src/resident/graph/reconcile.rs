@@ -62,7 +62,9 @@ impl Edges {
         changed.chain(new).filter_map(|address| self.referrers.get(address)).flatten().cloned().collect()
     }
 
-    /// Updates the addresses of an aggregate. Adds the aggregates that refer to a changed address to `affected`.
+    /// Updates the addresses of an aggregate. Adds to `affected` the aggregates whose edges may now have other targets:
+    /// the aggregates that refer to a changed address and, if the path or the front matter of a page has changed, the
+    /// page itself and the aggregates that refer to any of its addresses.
     pub(super) fn readdress(
         &mut self,
         view: &dyn StateView,

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn plus_and_hash_signs_after_a_word_are_part_of_the_word() {
+    fn plus_and_hash_signs_at_the_end_of_a_word_are_part_of_the_word() {
         for (text, folded) in [
             ("C", "c"),
             ("C++", "c++"),

@@ -1,9 +1,9 @@
-//! A workspace that an operator reads and writes while no server has the workspace open. The operator can also append
-//! events that otherwise only the program itself appends.
+//! A workspace that the commands of an operator, or a restore, read and write while no server has the workspace open.
+//! The handle [`Offline`] can also append events that otherwise only the program itself appends.
 //!
-//! Only a program that has opened the store can create the handle [`Offline`]. Requests cannot reach the handle. No
-//! background task runs: no plugin is called, no task expires and no agent is registered, so that an imported workspace
-//! equals the exported one.
+//! Requests for a workspace have no access to the handle. Of the background work that a server does for a workspace,
+//! only the appender runs. No plugin is called, no deadline is applied and no agent is registered, so that an imported
+//! workspace equals the exported one.
 
 mod definitions;
 mod events;

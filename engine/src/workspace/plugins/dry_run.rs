@@ -42,7 +42,7 @@ pub enum DryRunVersion {
     Usual,
     /// The version that the workspace has adopted.
     Loaded,
-    /// The plugin's current files, some of which are replaced by the texts of a draft.
+    /// The texts of a draft. A text that the draft lacks is read from the plugin's current files.
     Draft(PluginDraft),
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Output {
     more: bool,
     /// Messages about probable mistakes in the pipeline and about inexact values in the result.
     warnings: Vec<String>,
-    /// The explanation. Null unless `explain` is set.
+    /// How the result was computed. Null unless the argument `explain` is true.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     explain: Option<Value>,
 }

@@ -225,7 +225,7 @@ fn a_clone_without_the_trees_of_earlier_commits_is_imported_in_one_step() {
 }
 
 #[test]
-fn a_repository_in_an_unsupported_format_is_refused_with_a_remedy() {
+fn a_repository_in_an_unsupported_format_is_rejected_with_a_remedy() {
     for (name, value, remedy) in
         [("objectformat", "sha256", "foldwork import folder"), ("refstorage", "reftable", "git refs migrate")]
     {

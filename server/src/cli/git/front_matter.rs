@@ -59,7 +59,8 @@ impl FrontMatter {
         names.try_fold(first?, |value, name| member(value.as_object()?, name)).filter(|value| !value.is_null())
     }
 
-    /// Returns the line of a top-level name in the file, or 1 if the line is unknown.
+    /// Returns the line of the first part of a dotted name in the file. If no name matches exactly, ignores the case of
+    /// ASCII letters. Returns 1 if the line is unknown.
     pub fn line(&self, name: &str) -> usize {
         let first = name.split('.').next().unwrap_or(name);
         let found = self

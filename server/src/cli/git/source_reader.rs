@@ -51,8 +51,8 @@ pub struct SourceReader {
 pub struct Summary {
     /// The number of articles at HEAD or in the folder.
     pub articles: usize,
-    /// The files and folders at HEAD or in the folder that could not be imported. A file that could not be read may
-    /// still have an article.
+    /// The paths at HEAD or in the imported folder whose files or folders could not be imported. A file that could not
+    /// be read may still have an article.
     pub missing: BTreeSet<String>,
     /// The files that were reported as left out.
     pub reported: HashSet<String>,

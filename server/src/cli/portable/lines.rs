@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_export_format_is_refused_with_the_supported_formats() {
+    fn a_newer_export_format_is_rejected_with_the_supported_formats() {
         let newer = r#"{"foldwork_export":7,"program":"9.9.9","more":[1]}"#;
         let refused = ExportLine::parse(newer).expect_err("refused").to_string();
         assert!(refused.contains("format 7") && refused.contains("9.9.9") && refused.contains("1 to 2"), "{refused}");

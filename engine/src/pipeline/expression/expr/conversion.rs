@@ -216,6 +216,15 @@ fn unparsable(text: &str) -> Error {
     failure_of(format!("Failed to parse number '{}'", excerpt_of(text)), reason)
 }
 
+/// Returns the error for a text that cannot be converted to a number. If the text contains a number, the reason is
+/// `limit`.
+fn unparsable_or(text: &str, limit: &str) -> Error {
+    match text.parse::<f64>() {
+        Ok(_) => failure_of(format!("Failed to parse number '{}'", excerpt_of(text)), limit),
+        Err(_) => unparsable(text),
+    }
+}
+
 fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> {
     let unsupported = || {
         let found = value.type_name();
@@ -248,13 +257,14 @@ fn convert(value: &Value, target: ConversionTarget, env: &Env) -> Result<Value> 
         }
         (_, ConversionTarget::ObjectId) => return Err(unsupported()),
         (Value::String(text), ConversionTarget::Double) => {
-            Value::Double(parse_double(text).ok_or_else(|| unparsable(text))?)
+            let error = || unparsable_or(text, "the number is outside the range of a double");
+            Value::Double(parse_double(text).ok_or_else(error)?)
         }
         (Value::Bool(flag), ConversionTarget::Double) => Value::Double(f64::from(u8::from(*flag))),
         (Value::Date(ms), ConversionTarget::Double) => Value::Double(*ms as f64),
         (value, ConversionTarget::Double) => Value::Double(value.as_f64().unwrap_or(f64::NAN)),
         (value, ConversionTarget::Decimal) => to_decimal(value).ok_or_else(|| match value {
-            Value::String(text) => unparsable(text),
+            Value::String(text) => unparsable_or(text, "the number exceeds the range or the 28 digits of a decimal"),
             _ => range(),
         })?,
         (Value::String(text), ConversionTarget::Date) => super::date::text::parse(text, None).map(Value::Date)?,

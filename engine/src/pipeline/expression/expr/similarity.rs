@@ -67,19 +67,23 @@ fn similarity(call: &OperatorCall, env: &Env, measure: fn(&[f64], &[f64]) -> f64
             let (name, left, right) = (call.name(), left.len(), right.len());
             return err!(10_413_202, "{name} needs arrays of the same length, found: {left} and {right} items");
         }
-        let left = numbers(call, env, left, 10_413_203)?;
-        let right = numbers(call, env, right, 10_413_204)?;
+        let left = numbers(call, env, left, "first", 10_413_203)?;
+        let right = numbers(call, env, right, "second", 10_413_204)?;
         let result = measure(&left, &right);
         some(if call.prepared() == Some(&true) { score(result) } else { result })
     })
 }
 
-fn numbers(call: &OperatorCall, env: &Env, items: &[Value], code: i32) -> Result<Vec<f64>> {
+/// Converts the items of an array to doubles. `place` and `code` are the place of the array among the arguments and the
+/// code of the error for an item that is not a number.
+fn numbers(call: &OperatorCall, env: &Env, items: &[Value], place: &str, code: i32) -> Result<Vec<f64>> {
     env.query.charge(items.len().saturating_mul(size_of::<f64>()))?;
     let number = |(index, item): (usize, &Value)| {
-        let (name, found) = (call.name(), item.type_name());
-        item.as_f64()
-            .ok_or_else(|| Error::new(code, format!("{name} needs arrays of numbers, found at index {index}: {found}")))
+        item.as_f64().ok_or_else(|| {
+            let (name, found) = (call.name(), item.type_name());
+            let found = format!("found {found} at index {index} of the {place} array");
+            Error::new(code, format!("{name} needs arrays of numbers, {found}"))
+        })
     };
     items.iter().enumerate().map(number).collect()
 }

@@ -82,7 +82,12 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
         Value::Array(positions) => {
             for position in positions.iter() {
                 let number = whole(position).filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
-                    Error::new(2, format!("Failed to parse bit position. Expected a number in: {}", excerpt(position)))
+                    let reason = match whole(position) {
+                        Some(_) => "Cannot represent as a 32-bit integer",
+                        None if position.is_number() => "Expected an integer",
+                        None => "Expected a number in",
+                    };
+                    Error::new(2, format!("Failed to parse bit position. {reason}: {}", excerpt(position)))
                 })?;
                 match u32::try_from(number) {
                     Ok(number @ 0..64) => mask |= 1 << number,

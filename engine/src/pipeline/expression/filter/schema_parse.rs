@@ -5,7 +5,7 @@ use super::types::TypeSet;
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
-use crate::pipeline::value::error::{Error, Result, err};
+use crate::pipeline::value::error::{Error, PipelineErrorCode, Result, err};
 use crate::pipeline::value::regex::Regex;
 
 /// The maximum depth of nested schemas.
@@ -90,7 +90,7 @@ fn keyword(name: &str, value: &Value, all: &Object, at: SchemaContext) -> Result
         "allOf" => Keyword::AllOf(schemas(name, value, at)?),
         "anyOf" => Keyword::AnyOf(schemas(name, value, at)?),
         "oneOf" => Keyword::OneOf(schemas(name, value, at)?),
-        "not" => Keyword::Not(nested(name, value, at)?),
+        "not" => Keyword::Not(nested(name, "an object", value, at)?),
         "minimum" => Keyword::Minimum { bound: number(name, value)?, exclusive: flag("exclusiveMinimum", all)? },
         "maximum" => Keyword::Maximum { bound: number(name, value)?, exclusive: flag("exclusiveMaximum", all)? },
         "exclusiveMinimum" | "exclusiveMaximum" => {
@@ -159,17 +159,18 @@ fn mistyped(name: &str, expected: &str) -> Error {
     Error::new(14, format!("$jsonSchema keyword '{name}' must be {expected}"))
 }
 
-fn nested(name: &str, value: &Value, at: SchemaContext) -> Result<FilterSchema> {
+/// Parses a schema inside the keyword `name`. `expected` is the allowed value of the keyword, for the error message.
+fn nested(name: &str, expected: &str, value: &Value, at: SchemaContext) -> Result<FilterSchema> {
     match value {
         Value::Object(object) => schema(object, at.deeper()),
-        _ => Err(mistyped(name, "an object")),
+        _ => Err(mistyped(name, expected)),
     }
 }
 
 fn schemas(name: &str, value: &Value, at: SchemaContext) -> Result<Vec<FilterSchema>> {
     match value {
         Value::Array(items) if items.is_empty() => err!(2, "'{name}' must be a non-empty array"),
-        Value::Array(items) => items.iter().map(|item| nested(name, item, at)).collect(),
+        Value::Array(items) => items.iter().map(|item| nested(name, "an array of objects", item, at)).collect(),
         _ => Err(mistyped(name, "an array")),
     }
 }
@@ -260,7 +261,8 @@ fn items(value: &Value, all: &Object, at: SchemaContext) -> Result<Items> {
     match value {
         Value::Object(object) => Ok(Items::Each(schema(object, at.deeper())?)),
         Value::Array(schemas) => {
-            let schemas: Result<Vec<FilterSchema>> = schemas.iter().map(|schema| nested("items", schema, at)).collect();
+            let item = |item| nested("items", "an object or an array of objects", item, at);
+            let schemas: Result<Vec<FilterSchema>> = schemas.iter().map(item).collect();
             Ok(Items::Positional(schemas?, rest("additionalItems", all, at)?))
         }
         _ => Err(mistyped("items", "an array or an object")),
@@ -272,19 +274,21 @@ fn properties(all: &Object, at: SchemaContext) -> Result<Properties> {
     if let Some(value) = all.get("properties") {
         let named = value.as_object().ok_or_else(|| mistyped("properties", "an object"))?;
         for (name, value) in named.iter() {
-            properties.named.push((name.to_string(), nested("properties", value, at)?));
+            properties.named.push((name.to_string(), nested(&format!("properties.{name}"), "an object", value, at)?));
         }
     }
     if let Some(value) = all.get("patternProperties") {
         let patterns = value.as_object().ok_or_else(|| mistyped("patternProperties", "an object"))?;
         for (pattern, value) in patterns.iter() {
-            let regex = Regex::new(pattern, "", at.query).map_err(|reason| {
-                Error::new(
+            let regex = Regex::new(pattern, "", at.query).map_err(|error| match error.code {
+                PipelineErrorCode::Number(2 | 51091) => Error::new(
                     2,
-                    format!("Invalid regular expression in $jsonSchema keyword 'patternProperties': {reason}"),
-                )
+                    format!("Invalid regular expression in $jsonSchema keyword 'patternProperties': {error}"),
+                ),
+                // The query has exceeded a limit.
+                _ => error,
             })?;
-            properties.patterns.push((regex, nested("patternProperties", value, at)?));
+            properties.patterns.push((regex, nested(&format!("patternProperties.{pattern}"), "an object", value, at)?));
         }
     }
     Ok(properties)
@@ -297,7 +301,7 @@ fn dependencies(value: &Value, at: SchemaContext) -> Result<Vec<(String, Depende
         .map(|(name, value)| {
             let dependency = match value {
                 Value::Object(object) => Dependency::Like(schema(object, at.deeper())?),
-                Value::Array(_) => Dependency::Names(names("dependencies", value)?),
+                Value::Array(_) => Dependency::Names(names(&format!("dependencies.{name}"), value)?),
                 _ => return Err(mistyped("dependencies", "an object whose values are objects or arrays")),
             };
             Ok((name.to_string(), dependency))

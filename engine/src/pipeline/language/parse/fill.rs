@@ -67,7 +67,7 @@ fn filled(spec: &Value) -> Result<FillMethod<'_>> {
     // A method that is null counts as absent. A value that is null is the constant null.
     match (object.get("method").filter(|method| !method.is_null()), object.get("value")) {
         (Some(_), Some(_)) => {
-            Err(Error::new(6_050_201, "Each output of $fill must have exactly one of 'method' and 'value'"))
+            Err(Error::new(6_050_201, "Each output of $fill must have at most one of 'method' and 'value'"))
         }
         (Some(Value::String(method)), None) => match &**method {
             "locf" => Ok(FillMethod::Method("$locf")),

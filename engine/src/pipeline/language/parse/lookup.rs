@@ -80,7 +80,13 @@ pub fn begins_with_documents(stages: &[Value]) -> bool {
 }
 
 fn mistyped(name: &str, value: &Value) -> Error {
-    Error::new(14, format!("BSON field '$lookup.{name}' is the wrong type '{}'", value.type_name()))
+    let found = value.type_name();
+    let expected = match name {
+        "pipeline" => "array",
+        "let" => "object",
+        _ => "string",
+    };
+    Error::new(14, format!("BSON field '$lookup.{name}' is the wrong type '{found}', expected type '{expected}'"))
 }
 
 /// Returns the path in the field `name` of `object`. Null and the empty path count as absent.

@@ -49,7 +49,11 @@ fn kinds(object: &Object) -> Result<Vec<Arc<str>>> {
     match object.get("edge") {
         Some(Value::String(kind)) => Ok(vec![kind.clone()]),
         Some(Value::Array(kinds)) => {
-            kinds.iter().map(|kind| kind.as_str().map(Arc::from).ok_or_else(|| type_error(kind))).collect()
+            let item_error = |item: &Value| {
+                let found = item.type_name();
+                Error::new(14, format!("each item of the $lookup argument 'edge' must be a string, found {found}"))
+            };
+            kinds.iter().map(|kind| kind.as_str().map(Arc::from).ok_or_else(|| item_error(kind))).collect()
         }
         Some(other) => Err(type_error(other)),
         None => Ok(Vec::new()),

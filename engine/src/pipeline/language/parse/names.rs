@@ -68,7 +68,7 @@ pub fn unknown(name: &str) -> Error {
             error.with_hint("use POST /aggregates/search for search")
         }
         "$changeStream" | "$changeStreamSplitLargeEvent" => {
-            error.with_hint("use GET /events/stream to receive changes")
+            error.with_hint("use GET /events with the header Accept: text/event-stream to receive changes")
         }
         "$collStats"
         | "$indexStats"
@@ -80,7 +80,7 @@ pub fn unknown(name: &str) -> Error {
         | "$shardedDataDistribution"
         | "$queryStats"
         | "$querySettings"
-        | "$listClusterCatalog" => error.with_hint(format!("{name} administers MongoDB's servers")),
+        | "$listClusterCatalog" => error.with_hint(format!("{name} reports on MongoDB's servers and collections")),
         _ => error.suggesting(name, STAGES.iter().map(|stage| stage.name)),
     }
 }

@@ -26,7 +26,11 @@ pub fn parse(value: &Value, surroundings: &PipelineSurroundings) -> Result<(Subp
             ("coll", Value::String(name)) => from = Some(lookup::source(name)?),
             ("pipeline", Value::Array(items)) => stages = items,
             ("coll" | "pipeline", other) => {
-                return err!(14, "BSON field '$unionWith.{name}' is the wrong type '{}'", other.type_name());
+                let (found, expected) = (other.type_name(), if &**name == "coll" { "string" } else { "array" });
+                return err!(
+                    14,
+                    "BSON field '$unionWith.{name}' is the wrong type '{found}', expected type '{expected}'"
+                );
             }
             (unknown, _) => return err!(40415, "BSON field '$unionWith.{unknown}' is an unknown field."),
         }

@@ -104,7 +104,7 @@ impl ComparisonTarget<'_> {
 fn no_date(name: &str, constant: &Value) -> Error {
     let text = excerpt(constant);
     Error::new(NO_DATE, format!("'{name}' is a date, and {text} is not"))
-        .with_hint("dates are RFC 3339 texts such as \"2026-12-01T00:00:00Z\" or \"2026-12-01\"")
+        .with_hint("dates are RFC 3339 strings such as \"2026-12-01T00:00:00Z\" or \"2026-12-01\"")
 }
 
 /// Returns the warning about a constant that is compared with values of another type. `name` names the values, and

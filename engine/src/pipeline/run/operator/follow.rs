@@ -30,7 +30,7 @@ impl Operator for FollowOperator {
 
 impl FollowOperator {
     /// Runs the sub-pipeline over the states that are reached from the nodes of a row, and returns the resulting rows
-    /// as an array. The field `local` of the row contains the ids of the nodes.
+    /// as an array. The row contains the ids of the nodes at the path `self.local`.
     fn reached(&self, row: &Value, run: RunContext) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row, run.query)? {

@@ -10,7 +10,8 @@ use crate::pipeline::expression::filter::{MemberSet, Test};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// The number of lookups that scan the column. For later lookups, an index of the whole column is cheaper.
+/// The number of lookups that scan a column of strings. For later lookups of strings, an index of the whole column is
+/// cheaper. Other lookups always scan the column.
 const MAX_SCANS: usize = 4;
 const NO_ROW: u32 = u32::MAX;
 

@@ -26,7 +26,7 @@ pub struct SetWindow<'a> {
     is_of_items: bool,
     /// For each value, the places at which the value occurs in the window, in ascending order.
     places: FxHashMap<Value, VecDeque<SetPlace>>,
-    /// Each value under the first place at which the value occurs in the window.
+    /// The distinct values in the window. The key of a value is the first place of the value in the window.
     first: BTreeMap<SetPlace, Value>,
 }
 

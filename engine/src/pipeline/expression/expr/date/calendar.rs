@@ -23,7 +23,14 @@ pub(super) fn date(call: &OperatorCall, index: usize, code: i32, env: &Env) -> R
             let found = other.type_name();
             Err(match code {
                 16006 => Error::new(code, format!("can't convert from BSON type {found} to Date")),
-                _ => Error::new(code, format!("{} requires a date, found: {found}", call.name())),
+                _ => {
+                    let argument = match (call.name(), index) {
+                        ("$dateTrunc", _) => "date",
+                        (_, 0) => "startDate",
+                        _ => "endDate",
+                    };
+                    Error::new(code, format!("{} requires '{argument}' to be a date, but got {found}", call.name()))
+                }
             })
         }
     }

@@ -32,5 +32,5 @@ fn check_length(what: &str, text: &str) -> Result<()> {
         return Ok(());
     }
     let (shown, bytes) = (excerpt_of(text), text.len());
-    Err(failure(format!("Error parsing {what}: '{shown}' has {bytes} bytes, the limit is {MAX_BYTES} bytes")))
+    Err(failure(format!("Error parsing {what}: '{shown}' has {bytes} bytes; the limit is {MAX_BYTES} bytes")))
 }
