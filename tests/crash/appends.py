@@ -340,7 +340,7 @@ def finish_import(server, source, verifier):
     total = len(source.events)
     first = Import(server.program, server, source.file).finish()
     second = Import(server.program, server, source.file).finish()
-    check(second.startswith(f"imported 0 events ({total} already there)"), f"the second import prints: {second}")
+    check(second.startswith(f"imported 0 events ({total} more already in the log)"), f"the second import prints: {second}")
     log = verifier.verify(total)
     check(log.imported() == source.events, "the log does not hold the file's events in their order")
     print(f"import to its end: {first}; again: {second}; exactly {total} events in the file's order: passed", flush=True)

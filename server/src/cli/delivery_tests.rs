@@ -85,7 +85,7 @@ async fn an_unavailable_server_ends_the_import_with_an_error_that_names_the_line
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(300)).await);
-    let expected = "the import stopped after 256 new events (0 more already in the log): lines 257 to 300 could not be \
+    let expected = "the import stopped after 256 events (0 more already in the log): lines 257 to 300 could not be \
                     appended after 4 attempts; the import can be repeated: starting (HTTP 503)";
     assert_eq!(text, expected);
     assert_eq!(stub.requests("POST /api/v1/events").len(), 5);
@@ -114,7 +114,7 @@ async fn lines_before_an_invalid_line_are_sent() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let text = error_text(import_text(&stub.client(), lines(4) + "{\"aggregate_id\": 1}\n").await);
-    assert!(text.starts_with("the import stopped after 4 new events (0 more already in the log): line 5: "), "{text}");
+    assert!(text.starts_with("the import stopped after 4 events (0 more already in the log): line 5: "), "{text}");
     assert_eq!(store.lock().expect("not poisoned").events.len(), 4);
 }
 

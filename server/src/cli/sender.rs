@@ -237,7 +237,7 @@ impl SendTally {
 
 impl fmt::Display for SendTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} more already in the log)", counted(self.appended, "new event"), self.repeated)
+        write!(f, "{} ({} more already in the log)", counted(self.appended, "event"), self.repeated)
     }
 }
 

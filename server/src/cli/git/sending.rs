@@ -194,7 +194,7 @@ impl BatchSender<'_> {
         let temporary = format!("the events were not appended after {tries} attempts; the import can be repeated");
         let temporary = error.is_temporary().then_some(temporary);
         let stopped =
-            (self.appended > 0).then(|| format!("the import stopped after {}", counted(self.appended, "new event")));
+            (self.appended > 0).then(|| format!("the import stopped after {}", counted(self.appended, "event")));
         temporary.into_iter().chain(stopped).fold(anyhow::Error::new(error), anyhow::Error::context)
     }
 
