@@ -309,7 +309,7 @@ async fn keep_memory(engine: Arc<Engine>) {
     loop {
         interval.tick().await;
         if let Err(error) = engine.close_idle().await {
-            tracing::error!(%error, "idle workspaces cannot be closed");
+            tracing::error!(%error, "failed to close idle workspaces");
         }
     }
 }

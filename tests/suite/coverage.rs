@@ -12,8 +12,9 @@ use strum::VariantArray;
 
 use crate::faults::Fault;
 
-/// The statuses that no scenario has to show. The test `matrix` calls every operation as every kind of caller, and so
-/// covers the statuses that depend on the caller. The suite of sockets covers a body that does not arrive in time.
+/// The statuses that the scenarios need not cover, because other tests cover these statuses. The test `matrix` calls
+/// every operation as every kind of caller, and so covers 401, 402 and 403. The socket tests cover 408, the status for a
+/// body that does not arrive in time.
 const COVERED_ELSEWHERE: [&str; 4] = ["401", "402", "403", "408"];
 /// The operations and statuses that need two concurrent requests, each with the test that covers it. Scenarios have no
 /// concurrent requests.

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_of_a_busy_aggregate_are_limited_in_bytes_and_do_not_delay_other_snapshots() {
+    fn snapshots_of_a_busy_aggregate_are_limited_in_bytes_per_second_and_do_not_delay_other_snapshots() {
         const STEPS: u64 = 12_000;
         const STEP_MS: i64 = 300;
         let sizes = [("large", 800_000), ("middle", 20_000), ("small", 1_000)];

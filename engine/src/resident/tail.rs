@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_beyond_the_events_in_the_tail_returns_none() {
+    fn a_read_that_needs_events_outside_the_tail_returns_none() {
         let tail = Tail::default();
         tail.begin_at(7);
         tail.extend(&[event(8), event(9)]);

@@ -45,8 +45,8 @@ impl Dashboard {
         Ok((name, color))
     }
 
-    /// Returns the identity provider, if the dashboard is registered at one. Fails if the settings of authentication
-    /// have no issuer, or if the first issuer is not an HTTP or HTTPS URL.
+    /// Returns the identity provider with which the dashboard is registered, or `None` if `oidc_client_id` is empty. If
+    /// `oidc_client_id` is set, fails if `[auth]` has no issuer, or if the first issuer is not an HTTP or HTTPS URL.
     pub fn sign_in(&self, auth: &Auth) -> anyhow::Result<Option<SignIn>> {
         let client_id = self.oidc_client_id.trim();
         if client_id.is_empty() {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_is_cut() {
+    fn a_long_path_is_truncated() {
         let path = format!("/{}", "é".repeat(1_000));
         assert!(shown(&path).len() <= MAX_PATH && path.starts_with(shown(&path)));
         assert_eq!(shown("/short"), "/short");

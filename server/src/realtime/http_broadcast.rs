@@ -99,7 +99,7 @@ fn agent_of(topic: &str) -> Option<&str> {
 /// Returns an error if the caller may not send messages to the channel.
 async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     let refused = || {
-        let message = "you do not have permissions to write to this channel";
+        let message = "expected the channel `agent:ID` of an agent that the caller may access";
         ApiError::new(StatusCode::FORBIDDEN, ErrorCode::UnauthorizedChannel, message)
     };
     match listener.agent(agent_of(topic).ok_or_else(refused)?).await {

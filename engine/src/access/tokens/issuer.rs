@@ -48,7 +48,7 @@ impl Issuer {
             return Err(format!("{issuer}: expected at least one algorithm"));
         };
         if algorithms.iter().any(|algorithm| algorithm.family() != family) {
-            return Err(format!("{issuer}: all algorithms must be of the same family: HS, RS and PS, ES, or EdDSA"));
+            return Err(format!("{issuer}: all algorithms must be of one family: HS, RS/PS, ES or EdDSA"));
         }
         let verifier = match trust {
             Trust::Secret(_) if family != AlgorithmFamily::Hmac => {

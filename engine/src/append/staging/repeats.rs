@@ -34,10 +34,10 @@ impl BatchBuilder<'_> {
         })
     }
 
-    /// Returns the existing event with the same id, or `None` if no event has this id. Fails with a conflict if the
-    /// contents of the two events differ. The contents of derived events are not compared, because another version of
-    /// the plugin may derive different content. An event is derived if a plugin derives the event now, or if the
-    /// metadata of both events names the same derivation.
+    /// Returns the existing event with the id of the new event, or `None` if no event has this id. Fails with a conflict
+    /// if the contents of the existing and the new event differ. The contents of derived events are not compared,
+    /// because another version of a plugin may derive different content. The new event is derived if `new.derived` is
+    /// set, or if the metadata of the existing and the new event names the same derivation.
     pub(super) fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(first) = self.first_of(new) else { return Ok(None) };
         if new.derived || is_same_derivation(&new.metadata, &first.metadata) {

@@ -67,7 +67,8 @@ impl Circuit {
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(failed).max(1) }
     }
 
-    /// Returns whether the plugin has failed for an aggregate since its last success.
+    /// Returns whether the plugin has failed for an aggregate since the plugin's last success. Failures of steps that
+    /// are retried later do not count.
     pub fn is_failing(&self, aggregate_id: &str) -> bool {
         self.failing.iter().any(|failing| **failing == *aggregate_id)
     }
