@@ -16,7 +16,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const QUERIES: usize = 2_000;
 const CHANGES: usize = 2_000;
-/// The syllables of the words in labels.
+/// The syllables of words in the Latin script.
 const SYLLABLES: [&str; 24] = [
     "ka", "to", "mi", "re", "lu", "sen", "dor", "val", "qui", "nex", "bra", "pli", "gon", "tur", "esh", "ond", "al",
     "fe", "ro", "stu", "win", "cho", "per", "yt",

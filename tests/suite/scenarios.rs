@@ -11,7 +11,7 @@ use crate::examples::compare_examples;
 const ALONE: [(&str, &str); 1] = [("keys.yaml", "each server records the last use of a key once a minute")];
 
 #[test]
-fn every_scenario_matches_its_file() {
+fn every_scenario_returns_the_responses_in_its_file() {
     let mut failures = compare_all(&files("api", "yaml"), |path| scenario::run(path, false), compare);
     if updates() {
         // The test of the examples may have read the scenarios before this test rewrote them.

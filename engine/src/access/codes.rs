@@ -21,8 +21,8 @@ pub struct CreatedCode {
 }
 
 impl Access {
-    /// Creates a sign-in code for a new key. If the caller uses a key, the new key stops working when the caller's key
-    /// ends.
+    /// Creates a sign-in code for a new key. If the caller uses a key, the new key is derived from that key, and
+    /// stops working when that key is revoked, unless the revocation keeps the new key.
     pub async fn create_sign_in_code(&self, caller: &Caller, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let now = self.clock.now_ms();
         let code = format!("{PREFIX}{}", hex::encode(self.clock.random()));

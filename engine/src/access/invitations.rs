@@ -78,8 +78,8 @@ impl Access {
 }
 
 impl SignedIn {
-    /// Returns the open invitations to the user's verified address, oldest first. The list is empty if the user has no
-    /// verified address.
+    /// Returns the open invitations to the user's verified address, oldest first. Considers only the oldest 200
+    /// unexpired invitations. The list is empty if the user has no verified address.
     pub async fn invitations(&self) -> Result<Vec<Proposal>> {
         match self.user.record.verified_email() {
             Some(email) => self.access.proposals(email).await,

@@ -63,8 +63,8 @@ pub enum DerivedKeys {
 impl Access {
     /// Creates a key for a user in a workspace. If the workspace already has a key with the given id, returns this key
     /// without its secret. The new key is derived from `origin`: a key, a session or a user. If `origin` is a key, the
-    /// new key ends together with that key. A given `secret` must have been chosen at random. If `secret` is `None`,
-    /// the secret is generated.
+    /// new key ends when that key is revoked, unless the revocation keeps the new key. A given `secret` must have been
+    /// chosen at random. If `secret` is `None`, the secret is generated.
     pub async fn create_key(
         &self,
         secret: Option<String>,

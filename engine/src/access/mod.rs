@@ -5,10 +5,11 @@
 //! * **A key has no more rights than its creator.** If a key creates another key, the new key has no scopes that its
 //!   creator lacks, and does not outlive its creator. A key can revoke only itself and keys that it could have created.
 //!   A key works only while all its ancestors exist: a revocation deletes one record, and all keys derived from the
-//!   revoked key stop working, even keys that are created during the revocation. The invitations that a key created end
-//!   with the key, and the invitations that an owner created end when the owner loses the role. A key grants access to
-//!   the workspace in which it was created. Keys with `all_workspaces`, and keys from before that setting existed,
-//!   grant access to all workspaces of their user.
+//!   revoked key stop working, even keys that are created during the revocation. The exception is a revocation that
+//!   keeps derived keys: these keys get other ancestors. The invitations that a key created end with the key, and the
+//!   invitations that an owner created end when the owner loses the role. A key grants access to the workspace in which
+//!   it was created. Keys with `all_workspaces`, and keys from before that setting existed, grant access to all
+//!   workspaces of their user.
 //! * **Users join a workspace only by their own decision.** Only the user whose identity provider confirms the address
 //!   can accept an invitation, in one transaction that also checks that the inviting key exists. If the settings give
 //!   users a workspace of their own, a user's first token creates this workspace, even if the user has an invitation.

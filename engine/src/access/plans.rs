@@ -17,7 +17,8 @@ const ATTEMPTS: usize = 16;
 pub struct NewPlan {
     pub id: Option<String>,
     pub status: Option<PlanStatus>,
-    /// The end of the trial, in milliseconds since the epoch. Ignored if the new status is not a trial.
+    /// The end of the trial, in milliseconds since the epoch. If the new status is not a trial, this field is ignored,
+    /// and the plan has no end of a trial.
     pub trial_ends_at: Option<i64>,
     pub limits: Option<PlanLimits>,
 }

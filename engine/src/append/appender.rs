@@ -40,8 +40,8 @@ const MAX_UNREAD: u64 = 1 << 24;
 /// The maximum pause before a batch. During the pause, another server can append to the same workspace.
 const MAX_TURN: Duration = Duration::from_millis(100);
 
-/// The pause before the appender reads the log, if the outcome of a write is unknown and no append follows. The pause
-/// doubles with each further read, up to [`MAX_PAUSE`].
+/// The pause before the appender reads the log, if other servers share the store, the outcome of a write is unknown and
+/// no append follows. The pause doubles with each further read, up to [`MAX_PAUSE`].
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -225,9 +225,10 @@ const LOOKUPS_AFTER_REPEAT: u32 = 64;
 
 /// Commits a batch and responds to the waiters of the batch.
 ///
-/// Event ids and idempotency keys are almost always new, and the store rejects commits with known ids and keys.
-/// Therefore the appender looks up ids and keys only in three cases: a recent batch may have contained a known id or
-/// key, the store has rejected the batch, or an append that failed its checks may be a repeat.
+/// Chosen event ids and idempotency keys are almost always new, and the store rejects commits with known chosen ids and
+/// keys. Therefore the appender looks up these ids and keys only in three cases: a recent batch may have contained a
+/// known id or key, the store has rejected the batch, or an append that failed its checks may be a repeat.
+/// [`Appender::append`] looks up the ids that this program generated.
 async fn commit(state: &State, db: &Database, mut batch: Vec<QueuedAppend>, history: &mut History) {
     let folding = state.folding().await;
     if history.needs_catch_up

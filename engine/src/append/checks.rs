@@ -31,7 +31,7 @@ pub(super) fn aggregate_id(new: &NewEvent) -> Result<AggregateId> {
 /// in the middle of a stream. An event of a built-in type does not begin the state, because streams of built-in types
 /// could begin with any event before this rule existed. An event whose aggregate must exist (see `needs_aggregate`)
 /// does not begin the state, because such an event is rejected. `created` without the flag `restore` begins the state
-/// of a deleted aggregate again.
+/// of a deleted aggregate again, unless the event was recorded in another log.
 pub(super) fn is_first(new: &NewEvent, before: Option<&Aggregate>, definition: &Definition) -> bool {
     match before {
         Some(before) => before.deleted && new.restores_empty(),

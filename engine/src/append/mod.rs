@@ -17,8 +17,9 @@
 //!    types, projects and expected versions, validates payloads, looks up the targets of references that must exist,
 //!    assigns versions and positions, and folds the state after each event. A rejected append is rolled back as a
 //!    whole, so the next append does not see its events. A deleted aggregate accepts only an event that creates the
-//!    aggregate again or has `restore`. Only appends of the program itself, or of an operator's offline command, may
-//!    contain events of managed types, or set the actors and recording times of events.
+//!    aggregate again, has `restore` or was recorded in another log. An event that a plugin derived cannot restore a
+//!    deleted aggregate. Only appends of the program itself, or of an operator's offline command, may contain events of
+//!    managed types, or set the actors and recording times of events.
 //! 4. **Commit** (`store/workspace/append.rs`): one transaction writes the events, the ids that clients chose, the
 //!    agents concerned, and one commit record. If several servers share the store, the transaction also checks that
 //!    `head:log` has the position that the appender expects. If another process has written first, the appender reads

@@ -21,13 +21,14 @@ pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 /// One append request. Either all of its events are appended or none.
 pub struct Append {
     pub decide: Decide,
-    /// The ids that a client chose for events of the append.
+    /// The ids that the append sets for its events: ids that a client chose, ids that the program derived, or ids that
+    /// a server generated for earlier events. The appender generates all other ids.
     pub event_ids: Vec<Arc<str>>,
     /// The identity of the request, if a repeated request must return the same events.
     pub request: Option<IdempotentRequest>,
     pub actor: Arc<str>,
-    /// Whether the append may write to managed types. Only the dedicated operations of a managed type may write to the
-    /// type.
+    /// Whether the append may write to managed types, and may contain events that were recorded in another log. Only
+    /// operations of the program itself and imports may do so.
     pub managed: bool,
     /// The approximate size of the events in memory, in bytes. An assumed size if the events are not known in advance.
     pub size_bytes: usize,

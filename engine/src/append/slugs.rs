@@ -66,11 +66,12 @@ pub struct Choice<'a> {
 }
 
 /// Checks the slug of an article after an event: the slug must be valid, and no other article of the project may have
-/// the same slug. A slug that the event restores need not be valid. A slug that the event neither changes nor restores
-/// is accepted, because articles of older logs may share a slug. See [`Choice::is_imported`] for imported events.
+/// the same slug. A slug that the event neither changes nor restores is accepted, because articles of older logs may
+/// share a slug. If the choice does not rename articles, a slug that the event restores need not be valid. See
+/// [`Choice::is_imported`] for imported events.
 ///
-/// If the choice renames articles, returns the slug that the article must get instead. Returns `None` if the article
-/// keeps its slug.
+/// If the choice renames articles, returns the slug that replaces a slug that is taken or not valid. Returns `None` if
+/// the article keeps its slug.
 pub fn decide(
     view: &View<'_>,
     before: Option<&Aggregate>,

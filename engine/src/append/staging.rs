@@ -38,7 +38,8 @@ pub struct BatchBuilder<'a> {
     view: View<'a>,
     known: &'a EarlierWrites,
     events: Vec<EventWrite>,
-    /// The event ids chosen by clients, each with the index of the event.
+    /// The event ids that the appends contain, for example chosen by clients or derived by plugins, each with the index
+    /// of the event.
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// The responses to requests of this batch, by idempotency key.
     responses: HashMap<Arc<str>, EarlierResponse>,

@@ -30,12 +30,12 @@
 //!    affected edges page by page, and new events are processed between two pages. Facts of plugins that are not
 //!    enabled are kept separately and open no edges. Failed steps are parked with their reason, and the follower
 //!    continues.
-//! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents (the
-//!    plugin's manifest determines whether a hook receives all agents, or only the agents that subscribe to a trait of
-//!    the type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A chain of
-//!    events that cause further events ends after eight events. The metadata of each derived event contains the length
-//!    of its chain. Export and import keep this length (`model/derivation.rs`). Nothing is appended to a deleted
-//!    aggregate.
+//! 3. **Derived events and work**: `dispatch.rs` appends derived events, `route.rs` assigns work to agents and users
+//!    (the plugin's manifest determines whether a hook receives all agents, or only the agents that subscribe to a
+//!    trait of the type), and `scripted_agents.rs` runs scripted agents. A repeated run appends its events only once. A
+//!    chain of events that cause further events ends after eight events. The metadata of each derived event contains
+//!    the length of its chain. Export and import keep this length (`model/derivation.rs`). Nothing is appended to a
+//!    deleted aggregate.
 //! 4. **The checkpoint** (`checkpointer.rs`): one transaction writes facts, edges, parked steps, circuits and the
 //!    checkpoint. The transaction fails if the position, generation or plugin versions of the stored checkpoint are not
 //!    as expected, or if another server has taken over. After the transaction, the field `_facts` of rows contains the

@@ -62,7 +62,8 @@ async fn write(state: &State, db: &Database, ids: &[&str], reached: u64, epoch: 
         state.folded.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
-            // Large states are written in their own transactions. The checkpoint advances with the last transaction.
+            // States of more than `BYTES` in total are written in several transactions. The checkpoint advances with
+            // the last transaction.
             db.write_nodes(&nodes, None, None, epoch).await?;
             nodes.clear();
             bytes = 0;

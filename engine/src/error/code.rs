@@ -77,7 +77,7 @@ error_codes! {
     TooManyKeys "403": "Revoke a key.";
     /// The workspace has the maximum number of invitations.
     TooManyInvitations "403": "Withdraw an invitation.";
-    /// The key is bound to agents. Such a key can only read, work on the tasks of its agents, and revoke itself.
+    /// A key that is bound to agents can only read, work for its agents, report their presence, and revoke itself.
     AgentKey "403": "Use a key that is not bound to agents.";
     /// The key is bound to other agents.
     OtherAgent "403": "Use a key that is bound to this agent.";

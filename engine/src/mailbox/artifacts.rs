@@ -43,7 +43,10 @@ fn stored(
             return Err(not_author(author));
         }
         if before.is_none() && draft.parts.is_none() {
-            return Err(Error::invalid_at(format!("{}/parts", draft.at), "expected `parts`, `text` or `data`"));
+            return Err(Error::invalid_at(
+                format!("{}/parts", draft.at),
+                "expected `parts`, `text`, `data` or `content`",
+            ));
         }
         let mut next = match before {
             None => draft,

@@ -14,8 +14,8 @@ use crate::state::folded_states::FoldedStates;
 pub struct Backlog {
     /// The number of open tasks by status, in the order of [`Backlog::statuses`].
     counts: [u64; 6],
-    /// The start of the longest wait for a person, in milliseconds since the epoch. A wait starts at the last change of
-    /// the task.
+    /// The start of the longest wait of an open task for a person, in milliseconds since the epoch. A wait starts at
+    /// the last change of the task.
     pub oldest_for_human: Option<i64>,
     /// The start of the longest wait for an agent, in milliseconds since the epoch. A wait starts at the last change of
     /// the task.

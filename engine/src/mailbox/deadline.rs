@@ -61,8 +61,8 @@ impl DueTime {
         DueTime::Lease { claim: lease.claim, seconds: lease.seconds, until: lease.until }
     }
 
-    /// Returns the due date of an open task. After the due date has passed, returns the start of the next escalation
-    /// step.
+    /// Returns the due date of an open task. After an event has recorded that the due date has passed, returns the
+    /// start of the next escalation step, or `None` if no step is left.
     fn overdue(task: &Task<'_>) -> Option<DueTime> {
         let due_at = task.date(field::DUE_AT).filter(|_| task.status().is_open())?;
         if !task.is_overdue() {
@@ -105,12 +105,13 @@ impl DueTime {
 /// Facts that a decision about a deadline needs, and that the log does not contain.
 #[derive(Default)]
 pub struct DeadlineFacts {
-    /// Whether the lease expired while the timers of the workspace did not run or the store was unavailable. Such an
-    /// expiry does not count as an attempt, because the agent could not renew the lease during this time.
+    /// Whether the lease expired while the timers of the workspace did not run or while a shared store was unavailable.
+    /// Such an expiry does not count as an attempt, because the agent could not renew the lease during this time.
     pub uncounted: bool,
     /// Whether the escalation step names a user who is not a member of the workspace.
     pub has_left: bool,
-    /// The owner of the workspace. A task that is escalated to an assignee who has left goes to the owner.
+    /// The owner of the workspace. A task goes to the owner if its escalation step names a user who is not a member, or
+    /// an agent that is deleted or gets no work.
     pub owner: Option<Assignee>,
 }
 

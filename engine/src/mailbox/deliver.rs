@@ -19,7 +19,8 @@ pub enum ScriptedAnswer {
     Output {
         drafts: Vec<ArtifactDraft>,
         message: Option<Message>,
-        /// Whether the output needs no review. The effects of unreviewed output are appended with the delivery.
+        /// Whether the agent delivers the output without a review. The effects of such output are appended with the
+        /// delivery. If the task requires a review, or already has effects, the output still needs a review.
         unreviewed: bool,
         /// Whether the output comes from a replayed step. A task that has failed accepts only replayed output.
         is_replayed: bool,

@@ -26,7 +26,8 @@ pub struct LeaseRenewal {
     pub task_id: Arc<str>,
     pub agent_id: Arc<str>,
     pub claim: u64,
-    /// The new end of the lease, in milliseconds since the epoch. `None` if the lease had expired.
+    /// The new end of the lease, in milliseconds since the epoch. `None` if the lease had expired, or if the task had
+    /// been claimed again.
     pub until: Option<i64>,
 }
 
@@ -113,8 +114,8 @@ impl Renewals {
         Ok(())
     }
 
-    /// Writes waiting renewals until the task is aborted. Retries a failed write. `workspace` is the id of the
-    /// workspace, for the log.
+    /// Writes waiting renewals until the background task that runs this function is aborted. Retries a failed write.
+    /// `workspace` is the id of the workspace, for the log.
     pub async fn keep_writing(&self, workspace: &str) {
         loop {
             self.added.notified().await;
@@ -143,8 +144,8 @@ impl Renewals {
         Ok(agents.into_iter().zip(rows).zip(ends).map(renewal).collect())
     }
 
-    /// Renews leases. Returns the new end of each lease in milliseconds since the epoch, or `None` for a lease that had
-    /// expired.
+    /// Renews leases. Returns the new end of each lease in milliseconds since the epoch. Returns `None` for a lease
+    /// that had expired, or whose task had been claimed again.
     pub async fn renew_rows(&self, rows: &[LeaseRow]) -> Result<Vec<Option<i64>>> {
         let mut ends = Vec::with_capacity(rows.len());
         for some in rows.chunks(RENEWED_AT_ONCE) {

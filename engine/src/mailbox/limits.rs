@@ -85,7 +85,7 @@ pub(super) fn check_message(task: &Task<'_>, message: &Message) -> Result<()> {
     check_limit("bytes of content", content_bytes(task) + message.size_bytes(), MAX_CONTENT_BYTES, NEW_TASK_ADVICE)
 }
 
-/// The advice in the error message if the task may get no further content.
+/// The advice in the error message if the task may get no further content of the limited kind.
 const NEW_TASK_ADVICE: &str = "finish this task, and continue in another one";
 /// The advice in the error message if the task may still get new versions of its artifacts.
 const REPLACE_ADVICE: &str = "send new versions of existing artifacts, or put the rest into another task";

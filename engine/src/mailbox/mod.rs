@@ -4,8 +4,9 @@
 //! table in `model::task::transition` defines the possible actions, and every decision about an existing task checks
 //! this table.
 //!
-//! 1. **Created** by a request, by a plugin's assignment, or by the program itself (`notice.rs`). The id of a task with
-//!    an `idempotency_key` is derived from the key, so the key is unique for as long as the log exists.
+//! 1. **Created** by a request, by a plugin's assignment, or by the program itself (`notice.rs`, and
+//!    `consumer/worker.rs` for stopped plugins). The id of a task with an `idempotency_key` is derived from the key, so
+//!    the key is unique for as long as the log exists.
 //! 2. **Decided.** Every change is a decision in the appender. All decisions use `model::task::transition::next`, which
 //!    implements `tests/mailbox/transitions.md`. Therefore only one of two conflicting changes succeeds, on one server
 //!    or several.

@@ -235,8 +235,8 @@ pub fn sent_back(task: &Aggregate) -> Option<Error> {
 }
 
 /// Returns the events of an approval of the current output. The events serve only as a preview, because their ids are
-/// unique only within the result. Returns no events if the task cannot be approved now, or if its output has no
-/// effects.
+/// unique only within the result. Returns no events if the transition table does not allow an approval, or if the
+/// task's output has no effects. Does not check whether the task's review allows an approval.
 pub fn approval(view: &View<'_>, id: &str, expected: StreamExpectation) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);

@@ -1,5 +1,4 @@
-//! Selects tasks by columns of the resident states, newest first. Columns keep the selection fast for a large number of
-//! tasks.
+//! Selects tasks by columns of the resident states. Columns keep the selection fast for a large number of tasks.
 
 use std::sync::{Arc, LazyLock};
 
@@ -99,7 +98,7 @@ pub fn select(
     (selected, None)
 }
 
-/// Calls `visit` with each selected task.
+/// Calls `visit` with each selected task, oldest first.
 pub fn visit(snapshot: &Snapshot, selection: &TaskFilter, mut visit: impl FnMut(&Aggregate)) {
     for segment in 0..snapshot.len().div_ceil(SEGMENT) {
         let mask = selection.mask(snapshot, segment);

@@ -43,8 +43,8 @@ const PAGE: usize = 4_096;
 /// The wait after an error of the store, or while another server leads the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The maximum grace period for an expired lease, in milliseconds: three heartbeats. A lease gets a grace period if the
-/// lease expired while no timers ran or while the store was not available, because the agent could not renew the lease
-/// then. The agent may still renew the lease during the grace period.
+/// lease expired while no timers ran or while a shared store was not available, because the agent could not renew the
+/// lease then. The agent may still renew the lease during the grace period.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
 /// The time until the next check of a lease, in milliseconds. Applies if the lease has expired by the clock of this
@@ -131,9 +131,9 @@ struct TimerLoop {
     schedule: Schedule,
     /// The position up to which the log has been processed. `None` if the states of all tasks must be read first.
     position: Option<u64>,
-    /// The start time of these timers, or the time at which the store last became available again, whichever is later,
-    /// in milliseconds since the epoch. If the clock is set back, this time is lowered to the current time. Leases that
-    /// expired before this time may get a grace period, because their agents could not renew them.
+    /// The start time of these timers, or the time at which a shared store last became available again, whichever is
+    /// later, in milliseconds since the epoch. If the clock is set back, this time is lowered to the current time.
+    /// Leases that expired before this time may get a grace period, because their agents could not renew them.
     opened_at: i64,
     /// The ids of open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,

@@ -204,8 +204,8 @@ pub struct KeyRecord {
     pub last_used_at: Option<i64>,
     /// The origin of the key. For a key that was created with another key, the origin is the id of the other key, or of
     /// its replacement. For a key that was created in a session, the origin is `session:…` or `user:…`. If the origin
-    /// is revoked, the key stops working, unless the revocation keeps the derived keys. `None` if no origin is
-    /// recorded.
+    /// is revoked, the key stops working, unless the revocation keeps the derived keys. A kept key gets the origin of
+    /// the revoked key, or `user:…` if the revoked key has no origin. `None` if no origin is recorded.
     pub derived_from: Option<Arc<str>>,
     /// The ids of the keys that this key was derived from, oldest first. The key works only while all of these keys
     /// exist. A revocation that keeps the derived keys removes the revoked key from this list.

@@ -5,9 +5,10 @@
 ///
 /// Characters outside ASCII stay unchanged. A mailbox provider treats `Mike@` and `mike@` as one mailbox. But two
 /// addresses that differ in a character outside ASCII may belong to different people. Unicode case folding and NFKC
-/// would merge such addresses: both turn `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An invitation therefore
-/// matches only if its address has the same normalized form as the address that the issuer reports. If the forms
-/// differ, a second invitation is needed, but nobody else gets access by mistake.
+/// would merge such addresses: case folding turns `mi\u{212a}e@` (with a Kelvin sign) into `mike@`, and NFKC turns the
+/// Kelvin sign into an ASCII `K`. An invitation therefore matches only if its address has the same normalized form as
+/// the address that the issuer reports. If the forms differ, a second invitation is needed, but nobody else gets access
+/// by mistake.
 pub fn normal(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }

@@ -37,9 +37,10 @@ closed_set!(AgentStatus);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentStatus {
-    /// The agent has sent a heartbeat recently, or an enabled plugin does the agent's work.
+    /// The agent was seen in the last [`PRESENT_MS`] milliseconds, or an enabled plugin does the agent's work.
     Active,
-    /// The agent has sent no heartbeat recently, or the plugin that does the agent's work is not enabled.
+    /// The agent was not seen in the last [`PRESENT_MS`] milliseconds, or the plugin that does the agent's work is not
+    /// enabled.
     Offline,
     /// The agent gets no work until a person enables the agent again.
     Disabled,

@@ -10,7 +10,8 @@ use super::value::{Object, Value};
 
 /// The fields that serve as the label if no declared label field has a value, in order of preference.
 const DEFAULT_LABELS: [&str; 2] = ["title", "name"];
-/// The maximum size of a label in a response with many aggregates, in bytes. Clients choose the size of a label.
+/// The maximum size of a label in a response with many aggregates, in bytes, without the `…` that marks a cut. Clients
+/// choose the size of a label.
 const SHOWN_LABEL_BYTES: usize = 512;
 
 /// A field that search covers, in addition to the fields of type string, if the type neither declares this field nor

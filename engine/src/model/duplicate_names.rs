@@ -16,7 +16,7 @@ const MAX_LEVELS: usize = MAX_DEPTH + 16;
 /// The maximum number of names of an object that are kept in a list and compared one by one. All further names of the
 /// object are kept in a set.
 const FEW: usize = 16;
-/// The maximum length of the pointer to a repeated name, in bytes.
+/// The maximum length of the pointer to a repeated name, in bytes, without the `…` that marks a cut.
 const MAX_POINTER_BYTES: usize = 1_024;
 
 /// Returns the violation for the first name that an object of the text has twice. Returns `None` if no name is

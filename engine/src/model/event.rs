@@ -26,7 +26,8 @@ pub struct Event {
     pub position: u64,
     pub payload: Arc<Object>,
     pub metadata: Arc<Object>,
-    /// The actor that appended the event: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`.
+    /// The actor that appended the event: `key:<id>`, `user:<id>`, `plugin:<name>` or `system`. An imported event keeps
+    /// the actor that another log recorded.
     pub actor: Arc<str>,
     /// The time at which the event occurred, in milliseconds since the epoch. Equals `recorded_at` if the client gave
     /// no time.
@@ -158,9 +159,9 @@ pub struct NewEvent {
     /// Whether the event restores a deleted aggregate together with its earlier state. An event `<type>.created`
     /// without this flag also restores the aggregate, but begins from an empty state.
     pub restore: bool,
-    /// Whether a plugin derived this event from another event. If the log already has an event with the same id,
-    /// nothing is appended, even if the content of that event differs. A derived event never restores a deleted
-    /// aggregate.
+    /// Whether a plugin derived this event from another event, or the event is an effect of a task's output. If the log
+    /// already has an event with the same id, nothing is appended, even if the content of that event differs. A derived
+    /// event never restores a deleted aggregate.
     pub derived: bool,
     /// Whether an article whose slug is not accepted gets another slug. If `false`, an event with such a slug is
     /// rejected, or keeps the slug if `recorded` is set.
@@ -212,7 +213,8 @@ pub enum StreamExpectation {
     /// `updated` and `deleted` expect that the aggregate exists.
     #[default]
     ByVerb,
-    /// Any state of the stream, regardless of the verb.
+    /// Any state of the stream, regardless of the verb. A deleted aggregate still accepts only an event that restores
+    /// the aggregate ([`NewEvent::restores`]).
     Any,
     /// The stream has no events yet.
     None,

@@ -31,10 +31,10 @@ pub struct EdgeFact {
     pub link: Option<Arc<str>>,
 }
 
-/// A description of the node that an edge points to. The edge is open while at least one node matches the description.
-/// The edge points to the oldest matching node. With [`Target::Page`], the edge points to the page that the references
-/// in the list name. Except for [`Target::Id`], only nodes of the aggregate's project match. An edge never points to
-/// the aggregate itself.
+/// A description of the node that an edge points to. The edge is open while at least one node other than the aggregate
+/// itself matches the description. The edge points to the oldest such node. With [`Target::Page`], the edge points to
+/// the page that the references in the list name, and is not open if this page is the aggregate itself. Except for
+/// [`Target::Id`], only nodes of the aggregate's project match.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),

@@ -1,5 +1,5 @@
-//! Errors about unknown names. The error message contains the most similar known name ("did you mean"), and the list of
-//! all known names.
+//! Errors about unknown names. The error message contains the list of all known names. If a known name is similar
+//! enough to the unknown name, the message also suggests the most similar known name ("did you mean").
 
 use super::excerpt::excerpt_of;
 use super::value::Object;
@@ -29,8 +29,8 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     nearest(name, candidates).map(|candidate| format!("did you mean '{candidate}'?"))
 }
 
-/// Returns the error message for an unknown name, with the most similar known name and all known names. `what` is the
-/// kind of the name, such as `field`.
+/// Returns the error message for an unknown name, with all known names, and with the most similar known name if this
+/// name is similar enough. `what` is the kind of the unknown name, such as `field`.
 pub fn unknown(what: &str, name: &str, allowed: &[&str]) -> String {
     let hint = did_you_mean(name, allowed.iter().copied()).map(|hint| format!("{hint} ")).unwrap_or_default();
     let expected = match allowed {

@@ -14,8 +14,8 @@ pub struct Object {
     fields: ObjectFields,
 }
 
-/// The storage of an object's fields. Most objects own the names of their fields. An object that was created with
-/// [`Object::of_shape`] shares the names with the other objects that were created with the same shape.
+/// The storage of an object's fields. An object owns the names of its fields, unless the object was created with
+/// [`Object::of_shape`]. Such an object shares the names with the other objects that were created with the same shape.
 #[derive(Clone)]
 enum ObjectFields {
     Own(OwnedFields),

@@ -35,12 +35,12 @@ const ONLY: &str = "*/";
 const MAX_LENGTH: usize = 512;
 /// The maximum number of aliases that are used from the front matter of a page.
 const MAX_ALIASES: usize = 50;
-/// The maximum depth of a folder to which the slugs of pages may be relative. The folders in the root of the project
-/// have the depth 1.
+/// The maximum depth of a folder to which slugs that begin with `/` may be relative. The folders in the root of the
+/// project have the depth 1.
 const MAX_ROOTS: usize = 4;
-/// The maximum depth of a folder to which the slugs of the pages directly in the folder may be relative, unless the
-/// folder has a usual name. For example, the slug of `a/b/c/page.md` may be relative to `a` or `a/b`, but not to
-/// `a/b/c`.
+/// The maximum depth of a folder to which slugs that begin with `/` may be relative for the pages directly in the
+/// folder, unless the folder has a usual name. For example, the slug `/x` of `a/b/c/page.md` may be relative to `a` or
+/// `a/b`, but not to `a/b/c`.
 const MAX_DEPTH_OF_OWN_FOLDER: usize = 2;
 
 /// A key in the index of pages. A reference has one key, and every page that matches the reference has this key.

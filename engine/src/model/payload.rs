@@ -163,8 +163,8 @@ pub fn fill_defaults(payload: &mut Object, definition: &Definition) {
 }
 
 /// Returns the error message for a whole number in an integer field that does not fit 64 bits. Also returns the message
-/// for a number that was written with a fraction or an exponent and with more digits than a double represents. Returns
-/// `None` for any other value.
+/// for a number in an integer field that was written with a fraction or an exponent and with more digits than a double
+/// represents, if the nearest double is a whole number. Returns `None` for any other value.
 fn beyond_integers(field: &Field, value: &Value, written: Option<&str>) -> Option<String> {
     let Value::Double(number) = value else { return None };
     let is_integer = field.field_type == FieldType::Integer && number.fract() == 0.0;
@@ -184,7 +184,7 @@ fn check_unset(value: &Value, at: ValueLocation<'_>, violations: &mut Violations
     }
 }
 
-/// Checks that the `$unset` of an event that creates or restores an aggregate does not remove a required field.
+/// Checks that the `$unset` of an event that begins the state of an aggregate does not remove a required field.
 pub fn check_first(payload: &Object, state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     if payload.contains(UNSET) {
@@ -200,7 +200,8 @@ pub fn check_first(payload: &Object, state: &Object, definition: &Definition) ->
     violations.finish(())
 }
 
-/// Checks that an aggregate has its required fields after an event `<type>.created` that continues an earlier state.
+/// Checks that an aggregate has the required fields without a default after an event `<type>.created` that continues an
+/// earlier state.
 pub fn check_complete(state: &Object, definition: &Definition) -> Result<(), Vec<Violation>> {
     let mut violations = Violations::default();
     let is_missing = |field: &&Field| field.must_be_given() && state.get(&field.name).is_none_or(Value::is_null);

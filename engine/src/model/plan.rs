@@ -19,7 +19,8 @@ pub enum PlanStatus {
 /// The limits of a plan. `None` means that the plan sets no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// The maximum total size of all files, running uploads and data yet to be removed of a workspace, in bytes.
+    /// The maximum storage usage of a workspace, in bytes: all files, running uploads, and data that is yet to be
+    /// removed.
     pub storage_bytes: Option<u64>,
     /// The maximum number of projects of a workspace.
     pub projects: Option<u64>,
@@ -35,7 +36,8 @@ pub struct UserPlan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// The time at which the trial ends, in milliseconds since the epoch. `None` if the plan has no trial.
+    /// The time at which the trial ends, in milliseconds since the epoch. `None` if the plan has no trial, or if the
+    /// trial has no end.
     pub trial_ends_at: Option<i64>,
     pub limits: PlanLimits,
 }

@@ -12,8 +12,8 @@ const MAX_BYTES: usize = 200;
 /// cut to this length.
 const MAX_STEM_BYTES: usize = 120;
 
-/// Returns whether a slug is valid in an event of an article. The operations that create or change projects and
-/// articles also reject upper-case letters.
+/// Returns whether a slug is valid in an event of an article. The operations that create projects, and those that
+/// create or change articles, also reject upper-case letters.
 pub fn is_valid(slug: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !slug.is_empty() && slug.len() <= MAX_BYTES && slug.bytes().all(allowed)

@@ -20,8 +20,9 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// Reports that the log has been processed up to a position, and that all deadlines that are due have been
-    /// processed. `next` is the time of the next deadline, in milliseconds since the epoch.
+    /// Reports that the log has been processed up to a position, and that all deadlines before `next` have been
+    /// processed. `next` is the earliest deadline that is left, in milliseconds since the epoch. This deadline may
+    /// already be due.
     pub fn report(&self, position: u64, next: Option<i64>) {
         self.outlook.send_replace(Some(Outlook { position, next, is_elsewhere: false }));
     }

@@ -115,7 +115,8 @@ impl Leadership {
         self.known.lock().take_if(|known| known.leader.epoch < epoch);
     }
 
-    /// Returns whether this server led when the leadership was last checked.
+    /// Returns whether this server is the known leader. Returns `false` if the leader is not known, for example after
+    /// [`Leadership::forget`]. Returns `true` if no other server writes to the store.
     pub fn is_own(&self) -> bool {
         let Some(peers) = &self.peers else { return true };
         self.known.lock().as_ref().is_some_and(|known| known.leader.server.as_ref() == Some(&peers.server_id))
@@ -130,7 +131,8 @@ impl Leadership {
     }
 
     /// Ends the leadership of this server, so that another server can take over immediately. If the release fails,
-    /// retries the release in the background, because no other server takes over from a server that is alive.
+    /// retries the release in the background, because [`Leadership::acquire`] on another server does not take over from
+    /// a server that is alive.
     ///
     /// `is_needed` is whether the workspace still needs a leader. If the workspace needs no leader, no other server
     /// opens the workspace to take over.

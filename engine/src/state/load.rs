@@ -250,7 +250,8 @@ impl State {
                 if let Some(known) = self.folded.get(event.aggregate_id.as_str()) {
                     states.entry(event.aggregate_id.clone()).or_insert(known);
                 }
-                // Only the earlier state of a task is cloned. Other states stay unshared, so they are folded in place.
+                // Only the earlier state of a task gets a further reference. Without a further reference, a state that
+                // an earlier event of this batch has changed is folded in place.
                 let task = states.get(&event.aggregate_id).filter(|known| &*known.aggregate_type == TASK).cloned();
                 self.fold_into(&mut states, event, &definitions);
                 if let Some(after) = states.get(&event.aggregate_id) {

@@ -1,6 +1,7 @@
 //! The state of an open workspace: its log, and the states folded from the log. Only `append` writes the log.
 //!
-//! This module does not depend on requests, callers or rights. The layers above this module check permissions.
+//! This module does not depend on requests or rights. The layers above this module check permissions. Callers matter
+//! only to [`admission`], which limits the concurrent queries of each caller.
 //!
 //! # Startup
 //!

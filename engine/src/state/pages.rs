@@ -19,7 +19,7 @@ pub struct Continuation {
     pub position: u64,
     /// The value of `$$NOW` for all pages, in milliseconds since the epoch.
     pub now_ms: i64,
-    /// The seed of `$rand` and `$sample`.
+    /// The seed of `$rand`, `$sampleRate` and `$sample`.
     pub seed: u64,
     /// The number of rows in the previous pages.
     pub offset: u64,

@@ -3,7 +3,8 @@
 //! A server releases a version when it starts with files that differ from the newest release, and when an operator
 //! reloads a changed plugin. The control database stores the newest release of each plugin. Each workspace adopts this
 //! release between two events. The checkpoint of the graph stores the adopted version and the position of its first
-//! event, so exactly one version processes each event of the workspace.
+//! event, so exactly one version processes each event when the follower reaches the event. Later retries, replays and
+//! rebuilds use the version that is adopted at that time.
 //!
 //! A step is written only if the checkpoint still names the versions that the step ran with, so the store decides which
 //! version processed an event. If a server finds the digest of another version in the checkpoint, the server loads the

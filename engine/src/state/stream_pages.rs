@@ -22,7 +22,8 @@ impl StreamPages {
         StreamPages { id, versions, stride: Stride::new(Stride::FIRST) }
     }
 
-    /// Returns the next page, or `None` after the last version.
+    /// Returns the next page, or `None` after the last version of the range. If the stream ends before the page, the
+    /// page is empty.
     pub async fn next(&mut self, log: &DatabaseReader) -> store::Result<Option<Vec<Event>>> {
         let (first, end) = (*self.versions.start(), *self.versions.end());
         if first > end {

@@ -49,7 +49,8 @@ pub struct AgentChange {
     /// the capability.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
-    /// The assignee who takes over the tasks of an agent that is disabled. If `None`, the tasks become unassigned.
+    /// The assignee who takes over the tasks of an agent that the change disables. If `None` in such a change, the
+    /// tasks become unassigned.
     pub successor: Option<Assignee>,
 }
 

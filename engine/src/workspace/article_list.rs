@@ -1,5 +1,5 @@
 //! Lists articles. Callers who see only published content get the published revisions. If an article has changed since
-//! it was published, its published revision is read from the store.
+//! it was published, its published revision is read from a cache in memory or from the store.
 
 use std::sync::Arc;
 

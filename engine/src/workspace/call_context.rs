@@ -43,8 +43,9 @@ pub enum Consistency {
     /// All events that were appended before the read, on any server.
     #[default]
     Strong,
-    /// The events that this server has read so far. An eventual read does not query the log, so an eventual read also
-    /// works while the store does not respond.
+    /// The events that this server has read so far. An eventual read does not first read newer events from the store.
+    /// An eventual read of data in memory therefore also works while the store does not respond. Lists of events and
+    /// other stored data still need the store.
     Eventual,
 }
 
@@ -99,7 +100,8 @@ impl CallContext {
         }
     }
 
-    /// Returns the position of the log's end. If `position` is after the known end, first refreshes the state.
+    /// Returns the position of the log's end, as far as this server knows. If `position` is after the known end, first
+    /// refreshes the state.
     pub(super) async fn end_for(&self, position: u64) -> Result<u64> {
         if position > self.state().folded.position() {
             // Another server may have appended events, so an eventual read is refreshed, too.

@@ -293,7 +293,7 @@ impl Reader {
         self.context.state().db.events_read()
     }
 
-    /// Returns the position of the log's last event.
+    /// Returns the position of the last event of the log that this server has read.
     pub fn position(&self) -> u64 {
         self.context.state().folded.position()
     }

@@ -54,8 +54,8 @@ impl Reader {
         ])
     }
 
-    /// Returns the server that runs the plugins and timers of the workspace. Returns `None` if only one server uses the
-    /// store.
+    /// Returns the server that runs the plugins and timers of the workspace. Returns `None` if the store cannot be
+    /// shared by several servers.
     pub async fn leader(&self) -> Result<Option<LeaderStatus>> {
         self.context.state().leadership.read().await
     }

@@ -60,7 +60,8 @@ impl Writer {
     }
 
     /// Revokes a key, effective immediately. `derived` determines what happens to the keys that are derived from this
-    /// key. Allowed for the caller's own key, and for keys that the caller could have created.
+    /// key. Allowed for the caller's own key. Other keys must have properties with which the caller may create a key,
+    /// and must belong to the caller's user, unless the caller is an owner.
     pub async fn revoke_key(&self, key_id: &str, derived: DerivedKeys) -> Result<()> {
         revoke(self, key_id, derived).await
     }

@@ -23,7 +23,8 @@ pub struct PlanUsage {
 }
 
 impl Unlocker {
-    /// Activates a device, or confirms that the device is active. Also returns the workspace's usage.
+    /// Activates a device, or confirms that the device is active. A revoked device, or a new device over the limit of
+    /// the caller's plan, stays inactive, and the verdict has the reason. Also returns the workspace's usage.
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, PlanUsage)> {
         check(&device)?;
         self.context.state().refresh().await?;
@@ -58,7 +59,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Revokes one of the caller's devices. The device cannot activate itself again.
+    /// Revokes one of the caller's active devices. The device cannot activate itself again until its record is deleted,
+    /// which happens after many further revocations.
     pub async fn revoke_activation(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {

@@ -44,7 +44,8 @@ pub struct HeartbeatOutcome {
     /// The known agents, each with the number of its pending tasks.
     pub updated: Vec<(Arc<str>, u64)>,
     pub unknown: Vec<String>,
-    /// The number of renewed leases.
+    /// The number of renewed leases. If the store cannot be shared by several servers, the number also counts leases
+    /// that have expired.
     pub renewed: usize,
 }
 

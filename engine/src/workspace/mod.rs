@@ -10,9 +10,9 @@
 //! and other rights need all of their scopes. A missing right (403) is reported before an unpaid plan (402). The rights
 //! of owners and operators need every scope, because a user who manages others could obtain any scope. Handlers of
 //! requests, endpoints of plugins, and tests receive only handles. A handler receives its handle through the guard in
-//! its signature. A stream holds its right for a long time, as a grant. The stream ends when its token expires, when
-//! its key is revoked, or when its user is removed or loses the role. It does not matter on which server the key is
-//! revoked or the user is changed.
+//! its signature. A stream holds its right for a long time, as a grant. The stream ends when its token or key expires,
+//! when its key is revoked, or when its user is removed or loses the role. It does not matter on which server the key
+//! is revoked or the user is changed.
 //!
 //! A key that is bound to agents gets only the handles whose right sets `IS_FOR_AGENTS`: the handles that read, and the
 //! handles that work on tasks. Such a key works on tasks for its agents, replaces only artifacts of its agents, and
@@ -27,8 +27,9 @@
 //! agents, acknowledged positions and renewed leases are written outside of operations.
 //!
 //! Events of tasks, agents, projects and files are appended only by dedicated operations, by the program itself (for
-//! example by its timers), and by an import into a store that no server has open (`Engine::offline`). Staging rejects
-//! such events from all other callers. Only an import appends events that keep their earlier times and actors.
+//! example by its timers), and by an import or a restore into a workspace that no server has open (`Engine::offline`).
+//! Staging rejects such events from all other callers. Only imports and restores append events that keep their earlier
+//! times and actors.
 
 pub mod agents;
 pub mod aggregate_follower;

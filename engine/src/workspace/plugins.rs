@@ -116,7 +116,8 @@ const REPLAYED: [Hook; 2] = [Hook::Enrich, Hook::Route];
 
 impl Writer {
     /// Runs hooks of a plugin again for the events after a position. `hook` selects one hook. Without `hook`, runs
-    /// `enrich` and `route`.
+    /// `enrich` and `route`. `route` leaves out events for which the plugin has already assigned tasks, and `work` runs
+    /// only for tasks without an answer.
     pub async fn replay_plugin(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let plugin = self.context.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
@@ -140,7 +141,8 @@ impl Writer {
         .await
     }
 
-    /// Counts the events for which [`Writer::replay_plugin`] would call a plugin. Calls no plugin and changes nothing.
+    /// Counts the events, or for the hook `work` the tasks, for which [`Writer::replay_plugin`] would call a plugin.
+    /// Calls no plugin and changes nothing.
     pub async fn count_replay(&self, name: &str, hook: Option<Hook>, from_position: u64) -> Result<ReplayTally> {
         let (plugin, state) = (self.context.plugin_index(name)?, self.context.state());
         self.context.refresh_graph().await?;

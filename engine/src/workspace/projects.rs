@@ -15,7 +15,7 @@ use crate::model::slug::{self, slugify};
 use crate::model::value::Value;
 use crate::state::State;
 
-/// The allowed slugs of projects, for error messages.
+/// The slugs that a client may choose for a project or an article, for error messages.
 const EXPECTED: &str = "expected 1 to 200 of the characters a-z, 0-9, '-', '_' and '.'";
 
 /// A project to create.

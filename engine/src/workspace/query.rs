@@ -4,8 +4,8 @@
 //! are limited. The rows come from the resident states, the log, the graph, or stored snapshots completed with resident
 //! states. If the request has a `limit`, the result is divided into pages. The rows of all pages stay in memory for a
 //! minute after the last request for one of the pages, or shorter if the page cache of the workspace is full. The
-//! cursor contains the position, `$$NOW` and seed of the first page.
-//! After the rows are evicted, a page is read again from the log, as of the moment of the first page.
+//! cursor contains the position, `$$NOW` and seed of the first page. If a page is requested after the rows were
+//! evicted, the pipeline runs again as of the moment of the first page.
 
 mod edges;
 mod events;

@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
 /// A right in a workspace, represented by the type of its handle. A handle exists only for a caller who holds the
-/// right, or another right that converts into this handle.
+/// right, or another right that converts into this handle. Exception: the credential of a listener gives a [`Listener`]
+/// without a scope.
 pub trait Right: Handle + Sized {
     /// The scopes that grant the right. If `NEEDS_ALL` is set, the caller must hold all of the scopes. Otherwise, one
     /// of the scopes is enough.
@@ -189,7 +190,8 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     if caller.agents().is_some() && !R::IS_FOR_AGENTS {
         return Err(Error::forbidden(
             ErrorCode::AgentKey,
-            "a key that is bound to agents can only read, work on the tasks of its agents, and revoke itself",
+            "a key that is bound to agents can only read, work on the tasks of its agents, report their presence, and \
+             revoke itself",
         ));
     }
     let unpaid = caller.unpaid(&held);

@@ -1,4 +1,4 @@
-//! Search: finds aggregates whose label or body matches a query.
+//! Search: finds aggregates whose label or other searched fields match a query.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -85,7 +85,8 @@ pub(super) async fn define(
         state.refresh().await?;
         try_define(state, appender, definition.clone(), force).await
     };
-    // A conflict means that another server has changed a type. The next attempt takes this change into account.
+    // A conflict means that another server has changed a type, or has written to the head of the log at the same time.
+    // The next attempt takes a changed type into account.
     if state.is_exclusive() { attempt().await } else { retry::after_conflicts(attempt).await }
 }
 
@@ -133,7 +134,7 @@ async fn try_define(
 }
 
 /// Writes a definition. The write fails, and is counted as a conflict, if another server has changed a type since
-/// `types_changed` was read.
+/// `types_changed` was read, or if another server writes to the head of the log at the same time.
 async fn put(appender: &Appender, refolded: RefoldedType, types_changed: u64) -> Result<()> {
     let defined = appender.define(refolded, types_changed).await;
     if defined.as_ref().is_err_and(MayConflict::is_conflict) {

@@ -101,7 +101,7 @@ shown! {
     oldest_pending_at: Option<String> = workload.oldest_pending_at.map(format_date),
 }
 
-/// The workload of every agent.
+/// A page of the workloads of the agents.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentRoster")]
 struct RosterBody {

@@ -179,9 +179,9 @@ impl Api {
 
     /// Returns the folded state of an aggregate, now or at an earlier version, position or time.
     ///
-    /// The state contains the fields that the aggregate's events set, and system fields whose names begin with `_`.
-    /// Without `version`, `position` and `at`, the server returns the current state. The current state includes every
-    /// event appended before this request, unless `consistency` is `eventual`.
+    /// The state contains the fields that the aggregate's events set, `aggregate_type`, `project_id`, and system fields
+    /// whose names begin with `_`. Without `version`, `position` and `at`, the server returns the current state. The
+    /// current state includes every event appended before this request, unless `consistency` is `eventual`.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,

@@ -71,7 +71,7 @@ impl Api {
     ///
     /// `perspective` selects the revision to return. The filters apply to the selected revision. A page may have fewer
     /// rows than `limit`, or none, because the server also limits the size of a page in bytes and the number of
-    /// revisions that it reads for a page. Only the last page has no `next_cursor`.
+    /// revisions that it reads for a page. `next_cursor` is null only on the last page.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument per query parameter")]
     async fn list_articles(
@@ -195,7 +195,7 @@ impl Api {
 
     /// Unpublishes an article, which becomes a draft again.
     ///
-    /// Callers with only the scope `content:read` no longer see the article. The fields of the article do not change.
+    /// Callers with only the scope `content:read` no longer see the article. Title, text, slug and tags do not change.
     #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
     async fn unpublish_article(
         &self,

@@ -117,7 +117,7 @@ impl Api {
     /// The archived workspace does not change. The new workspace appears when the restore is complete, and its owner is
     /// the caller. If the caller's key is valid in only one workspace, the response contains a `key` for the new
     /// workspace. `GET /system/restores/{id}` returns the progress. A server without a backup responds with 409
-    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
+    /// `backup_disabled`. Requires an owner of the installation's first workspace (`operator_required`).
     #[oai(path = "/system/restores", method = "post", operation_id = "create_restore")]
     async fn create_restore(
         &self,
@@ -162,7 +162,7 @@ impl Api {
     ///
     /// `position` grows up to `end`. If a restore has failed, `message` is the reason. If a restore lacks the bytes of
     /// some files, `message` states the number of these files. A server without a backup responds with 409
-    /// `backup_disabled`. Only owners of the installation's first workspace can do this (`operator_required`).
+    /// `backup_disabled`. Requires an owner of the installation's first workspace (`operator_required`).
     #[oai(path = "/system/restores/:restore_id", method = "get", operation_id = "get_restore")]
     async fn get_restore(
         &self,

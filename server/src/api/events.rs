@@ -161,7 +161,8 @@ impl Api {
     /// Lists the raw events of one stream.
     ///
     /// The response contains the events as they were appended, without folding. With `Accept: text/event-stream` the
-    /// events are sent as server-sent events whose ids are positions, and new events follow as they are appended.
+    /// events are sent as server-sent events whose ids are positions, and new events follow as they are appended. A
+    /// stream is always in the order `asc`, regardless of `direction`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the request")]
     async fn list_aggregate_events(

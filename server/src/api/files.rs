@@ -98,8 +98,8 @@ shown! {
     #[oai(rename = "StorageUsage")]
     struct UsageBody from usage: StorageUsage;
 
-    /// The number of bytes of stored files, of unfinished uploads, and of deleted files whose bytes the store has not
-    /// removed yet.
+    /// The number of bytes of stored files, of unfinished uploads, and of deleted or replaced files whose bytes the
+    /// store has not removed yet.
     used_bytes: u64 = usage.used_bytes,
     /// The limit of `used_bytes`, or null if the workspace has no limit.
     quota_bytes: Option<u64> = usage.quota_bytes,
@@ -113,7 +113,8 @@ pub(super) enum FileUploadResponse {
     /// A new file was stored.
     #[oai(status = 201)]
     New(JsonResponse<FileBody>, #[oai(header = "Location")] String),
-    /// The file at this path was replaced, or an earlier request with the same idempotency key stored the file.
+    /// The file at this path was replaced or already had the same content and metadata, or an earlier request with the
+    /// same idempotency key stored the file.
     #[oai(status = 200)]
     Known(
         JsonResponse<FileBody>,

@@ -68,7 +68,7 @@ shown! {
     weight: f64 = edge.weight,
     source: SourceBody = SourceBody { event_id: edge.event_id.to_string(), plugin: edge.plugin.to_string() },
     /// The position of the event that opened the edge: the event in which the plugin found the edge or, if the target
-    /// did not exist yet, the event that created the target.
+    /// did not exist then, a later event, such as the event that created or restored the target.
     position: u64 = edge.opened,
     /// The event in which the plugin found the edge.
     event_id: String = edge.event_id.to_string(),

@@ -51,8 +51,8 @@ no_content!(DeclineResponse: "The invitation was declined and deleted.");
 impl Api {
     /// Lists the signed-in user's open invitations, oldest first.
     ///
-    /// The list contains the invitations to the user's verified e-mail address, at most 200 on one page. The user need
-    /// not be a member of any workspace.
+    /// The list contains the invitations to the user's verified e-mail address: at most the 200 oldest, on a single
+    /// page. The user need not be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: SignedInUser) -> ApiResult<JsonResponse<PageBody<InvitationBody>>> {
         let invitations = session.0.invitations().await?;

@@ -276,12 +276,12 @@ impl Api {
     /// Creates the successor of a key. The replaced key ends after some time, so that the programs that use the key can
     /// switch to the successor.
     ///
-    /// The successor has the same name, scopes, agents and expiry time, and its secret is in this response only. The
-    /// keys that were created with the replaced key depend on the successor from now on, and keep working. The
-    /// successor usually depends on the same keys as the replaced key. The successor depends on the caller's key
-    /// instead if the caller's key is not the replaced key, and neither of these two keys depends on the other. A
-    /// caller can rotate only the keys of its own user (`other_user`), and only keys that the caller can revoke. An
-    /// expired key cannot be rotated (`key_expired`).
+    /// The successor has the same name, scopes, agents and expiry time, and the same value of `all_workspaces`. The new
+    /// secret is in this response only. The keys that were created with the replaced key depend on the successor from
+    /// now on, and keep working. The successor usually depends on the same keys as the replaced key. The successor
+    /// depends on the caller's key instead if the caller's key is not the replaced key, and neither of these two keys
+    /// depends on the other. A caller can rotate only the keys of its own user (`other_user`), and only keys that the
+    /// caller can revoke. An expired key cannot be rotated (`key_expired`).
     #[oai(path = "/keys/:key_id/rotate", method = "post", operation_id = "rotate_key")]
     async fn rotate_key(
         &self,

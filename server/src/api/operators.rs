@@ -79,7 +79,7 @@ impl Api {
         _access: ApiRead,
         /// Only entries of this kind.
         kind: Query<Option<OneOf<LanguageKinds>>>,
-        /// Only the entry with this name, with or without the leading `$`.
+        /// Only entries with this name, with or without the leading `$`.
         name: Query<Option<String>>,
     ) -> ApiResult<JsonResponse<PageBody<OperatorBody>>> {
         let kind = kind.0.as_deref().map(read_kind).transpose()?;

@@ -1,4 +1,4 @@
-//! `/parked`: listing, replaying and deleting failed steps of plugins.
+//! `/parked`: listing, replaying and deleting parked steps of plugins.
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::parked::StepId;

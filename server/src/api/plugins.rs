@@ -48,7 +48,7 @@ impl Api {
 
     /// Loads a plugin from its current files, without a restart.
     ///
-    /// Only owners of the installation's first workspace can do this (`operator_required`). The server checks the files
+    /// Requires an owner of the installation's first workspace (`operator_required`). The server checks the files
     /// in the same way as when the server starts, and runs the plugin's cases. If the files are rejected, nothing
     /// changes, and the response is 409 `plugin_refused` with `file`, `line` and `column`. Otherwise every workspace
     /// switches to the new version between two events, on all servers of the store. Each event is processed by exactly
@@ -59,7 +59,8 @@ impl Api {
         Ok(JsonResponse::new(&ReloadResult::from((name.0, reloaded))))
     }
 
-    /// Calls a plugin for events and returns the plugin's output. The server does not store the output.
+    /// Calls the hooks `enrich` and `route` of a plugin for events, and returns the output. The server does not store
+    /// the output.
     ///
     /// The input is one or several events of the log, or an event in the request. The events of the log are selected by
     /// the id of one event, by the position of the first event, by the number of last events, or by the ids of parked

@@ -1,6 +1,7 @@
 //! Rejects requests with query parameters, a body or version conditions that the operation does not support. Applies to
-//! every operation of the OpenAPI document. Otherwise the server would ignore a misspelled filter and return unfiltered
-//! data, or would make a change although the condition of the change is not met.
+//! every operation of the OpenAPI document, except for the endpoints of plugins. Otherwise the server would ignore a
+//! misspelled filter and return unfiltered data, or would make a change although the condition of the change is not
+//! met.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -70,8 +70,8 @@ struct HeartbeatBody {
     /// The claims of the worker, at most 1000. Other claims of the agents are not renewed.
     claims: Option<Vec<NamedClaim>>,
     /// The name that the worker sent as `instance` when it claimed tasks. Only the claims of this worker are renewed.
-    /// Not allowed together with `claims`. Without `claims` and `instance`, the claims that the caller's key made
-    /// without an instance are renewed.
+    /// Not allowed together with `claims`. Without `claims` and `instance`, the claims without an instance that were
+    /// made with the caller's key or in the caller's session are renewed.
     instance: Option<String>,
 }
 
@@ -144,9 +144,10 @@ impl Api {
     /// Marks agents as online and renews the claims of the worker. If none of the agents exists, the response is 404.
     ///
     /// With `claims`, the request renews these claims. With `instance`, the request renews the claims of this instance.
-    /// Without both, the request renews the claims that the key of the caller made without an instance. Renewing claims
-    /// needs `api:write`, at least the role `editor`, and a plan that has not lapsed. A caller without these rights
-    /// renews no claims, and a request of such a caller with `claims` or `instance` gets 403.
+    /// Without both, the request renews the claims without an instance that were made with the caller's key or in the
+    /// caller's session. Renewing claims needs `api:write`, at least the role `editor`, and a plan that has not lapsed.
+    /// A caller without these rights renews no claims, and a request of such a caller with `claims` or `instance` gets
+    /// 403.
     ///
     /// Clients send the next heartbeat after `next_heartbeat_ms` milliseconds. An agent that misses three heartbeats is
     /// offline. A claim that is not renewed ends after its `lease_seconds`. The task then waits for another attempt, or

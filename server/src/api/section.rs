@@ -23,7 +23,7 @@ pub enum Section {
     Agents,
     /// Tasks for people and agents. Agents do the work, and people review the results.
     Mailbox,
-    /// Files. The bytes are stored next to the log, and the history is stored in the log.
+    /// Files. The bytes are stored outside the log, and the history is stored in the log.
     Files,
     /// Plugins, their parked steps, and the consumers of the log.
     Plugins,

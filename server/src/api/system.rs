@@ -93,7 +93,7 @@ shown! {
 }
 
 shown! {
-    /// The limits in the configuration of the server. The plan of a workspace's owner may have further limits.
+    /// The limits of the server. The plan of a workspace's owner may have further limits.
     #[derive(Clone)]
     #[oai(rename = "SystemLimits")]
     pub struct LimitsBody from config: &Config;
@@ -138,7 +138,8 @@ impl InfoSettings {
 impl Api {
     /// Returns the version of the server, its start time, the kind of its store, and its limits.
     ///
-    /// The configuration of the server sets these limits, which apply to every workspace.
+    /// The limits apply to every workspace. The configuration of the server sets all limits except `page_rows` and
+    /// `page_bytes`, which are fixed.
     #[oai(path = "/system/info", method = "get", operation_id = "get_system_info")]
     async fn get_system_info(
         &self,
@@ -163,8 +164,9 @@ impl Api {
     /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new graph is complete.
     ///
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete. While a
-    /// rebuild runs, a second request gets 409 `rebuild_running`. A rebuild fails with 409 `rebuild_overtaken` if a
-    /// plugin is reloaded during the rebuild, or if another server rebuilds the graph during the rebuild.
+    /// rebuild runs, a second request to the same server gets 409 `rebuild_running`. A rebuild fails with 409
+    /// `rebuild_overtaken` if a plugin is reloaded during the rebuild, or if another server completes a rebuild of the
+    /// graph first.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<JsonResponse<RebuildResult>> {
         Ok(JsonResponse::new(&RebuildResult::from(access.0.rebuild_graph().await?)))

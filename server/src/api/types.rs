@@ -32,7 +32,8 @@ shown! {
     name: String = field.name.to_string(),
     r#type: OneOf<FieldTypes> = field.field_type.name().into(),
     @skip_serializing_if_is_none required: Option<bool> = Some(field.required),
-    /// The default value: any JSON value, including null. Therefore the schema of this property has no type.
+    /// The default value: any JSON value, so the schema of this property has no type. With null, the field has no
+    /// default.
     @skip_serializing_if_is_none default: Option<AnyValue> = field.default.clone().map(AnyValue),
     @skip_serializing_if_is_none r#enum: Option<Vec<AnyValue>> =
         field.allowed.as_ref().map(|allowed| allowed.iter().cloned().map(AnyValue).collect()),
@@ -47,12 +48,13 @@ shown! {
     /// aggregates by their label fields. If no field of a type has `search`, search finds the aggregates by all fields
     /// of type string, and by `body` if the type does not declare this field.
     @skip_serializing_if_is_none search: Option<bool> = field.search.then_some(true),
-    /// The weight of each word of the field in a search, from 1 (the default) to 10.
+    /// The weight of each word of the field in a search, from 1 (the default) to 10. Allowed only with `search`.
     @skip_serializing_if_is_none search_weight: Option<u32> = (field.search_weight != 1).then_some(field.search_weight),
     /// The rule that combines the field's values; the default keeps the last value.
     @skip_serializing_if_is_none fold: Option<OneOf<FieldFolds>> =
         (field.fold != Fold::Last).then(|| field.fold.name().into()),
-    /// The type of the referenced aggregate, for fields that contain references.
+    /// The type of the referenced aggregate. Allowed only for the type `reference`; for an array of references, `items`
+    /// has the `reference_type`.
     @skip_serializing_if_is_none reference_type: Option<String> = field.reference_type.as_deref().map(str::to_owned),
     /// Whether the referenced aggregate must exist when an event refers to it.
     @skip_serializing_if_is_none must_exist: Option<bool> = field.must_exist.then_some(true),
@@ -89,7 +91,7 @@ struct TypeDefinition {
     display_name: Option<String>,
     traits: Option<Vec<String>>,
     fields: Option<Vec<FieldDefinition>>,
-    /// Maps each event type to the fields of its payload.
+    /// Maps each event type to `{description, fields}`. `fields` lists the fields of the payload.
     events: Option<AnyObject>,
     /// Whether events with undeclared fields are accepted; the default is `accept`. With `reject`, a payload may
     /// contain only the fields of the type and the fields that `events` declares for the event type. With `reject`, an
@@ -139,7 +141,8 @@ shown! {
     @read_only unknown: Option<OneOf<UnknownFieldRules>> = definition.unknown,
     builtin: bool = definition.builtin,
     managed: bool = definition.managed,
-    /// The fields by which search finds the aggregates of the type, in addition to the labels that plugins found.
+    /// The fields by which search finds the aggregates of the type. Search also finds the aggregates by their labels,
+    /// including the labels that plugins found.
     searched: Vec<SearchedField> = searched.collect(),
     /// The schemas of the event types. Each schema contains the declared fields of the event type. Each schema also
     /// contains the fields that occur in the log, with the types of their values.
@@ -161,7 +164,8 @@ struct EventSchema {
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     declared: Option<AnyObject>,
-    /// Maps each field to the types of its values in the log.
+    /// Maps each field to the types of its values in the log. Contains at most 500 fields, without the fields whose
+    /// names are longer than 128 bytes.
     #[oai(read_only)]
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<AnyObject>,

@@ -19,11 +19,12 @@ pub struct Api;
 impl Api {
     /// Stores the file that a link was created for. The request body is the file's bytes.
     ///
-    /// The tool `upload_file_link` of `/mcp` creates links. A link is valid for 15 minutes and determines the path, the
-    /// media type and the maximum size of the file. The body's own media type is ignored. The upload is made as the
-    /// user who created the link, and the link becomes invalid when that user's key, membership or plan ends. If the
-    /// file, or its project, type or aggregate, has changed since the link was created, the upload is rejected (409
-    /// `file_changed`). An earlier upload through the same link also counts as a change.
+    /// The tool `upload_file_link` of `/mcp` creates links. A link determines the path, the media type and the maximum
+    /// size of the file. The body's own media type is ignored. A link is valid for 15 minutes, but not longer than the
+    /// key or token with which the link was created. The upload is made as the user who created the link, and the link
+    /// becomes invalid when that user's key, membership or plan ends. If the file, or its project, type or aggregate,
+    /// has changed since the link was created, the upload is rejected (409 `file_changed`). An earlier upload through
+    /// the same link also counts as a change.
     #[oai(path = "/uploads", method = "put", operation_id = "upload_linked_file")]
     async fn upload_linked_file(
         &self,

@@ -66,7 +66,7 @@ struct ChangeWorkspace {
 impl Api {
     /// Lists all workspaces of the installation, in the order of their ids.
     ///
-    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    /// Requires an owner of the installation's first workspace (`operator_required`).
     #[oai(path = "/workspaces", method = "get", operation_id = "list_workspaces")]
     async fn list_workspaces(
         &self,
@@ -82,7 +82,7 @@ impl Api {
 
     /// Changes the name of a workspace.
     ///
-    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    /// Requires an owner of the installation's first workspace (`operator_required`).
     #[oai(path = "/workspaces/:workspace_id", method = "patch", operation_id = "update_workspace")]
     async fn update_workspace(
         &self,
@@ -128,7 +128,7 @@ impl Api {
 
     /// Lists all users of the installation with their plans and workspaces, in the order of their ids.
     ///
-    /// Only owners of the installation's first workspace can do this (`operator_required`).
+    /// Requires an owner of the installation's first workspace (`operator_required`).
     #[oai(path = "/users", method = "get", operation_id = "list_users")]
     async fn list_users(
         &self,

@@ -25,7 +25,7 @@ const OTHERS: [&str; 8] = [
 ];
 /// The section with a table for each plugin. The plugin's manifest determines the keys of its table.
 const PLUGINS: &str = "plugins";
-/// The maximum number of tables in a list that numbered variables set.
+/// The maximum number of tables in a list that is set by numbered variables.
 const MAX_TABLES: usize = 1_000;
 /// The maximum number of unknown variables that are reported.
 const MAX_REPORTED: usize = 20;

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_numbers_of_bytes_with_an_optional_unit() {
+    fn a_size_is_a_number_with_an_optional_unit() {
         let bytes = |text: &str| text.parse::<DataSize>().map(|size| size.0);
         for (text, expected) in [("64 MiB", 64 << 20), ("64MiB", 64 << 20), ("500 kB", 500_000), ("12", 12), ("0", 0)] {
             assert_eq!(bytes(text), Ok(expected), "{text}");

@@ -34,11 +34,12 @@ shown! {
     epoch: u64 = described.epoch,
     /// The position of the last archived event.
     position: u64 = described.position,
-    /// The position of the last event in the log, or null if this server is not archiving the workspace.
+    /// The position of the last event in the log. Null unless this server has the workspace open and leads the
+    /// workspace.
     head: Option<u64> = progress.map(|progress| progress.head),
-    /// The number of events that this server has yet to archive, or null if this server is not archiving the workspace.
+    /// The number of events that this server has yet to archive. Null if `head` is null.
     lag: Option<u64> = progress.map(|progress| progress.head.saturating_sub(progress.position)),
-    /// The time at which the first archived event was appended, or null if the archive contains no event.
+    /// The time at which the first archived event was appended, or null if the first segment contains no event.
     from: Option<String> = described.from.map(format_date),
     /// The time at which the last archived event was appended, or null if the archive contains no event.
     to: Option<String> = described.to.map(format_date),
@@ -46,8 +47,8 @@ shown! {
     segments: u64 = described.segments,
     /// The size of the archived segments in bytes.
     bytes: u64 = described.bytes,
-    /// The reason why the backup cannot be read, or why this server's last attempt to archive the workspace failed.
-    /// Null if there was no failure.
+    /// The reason why the backup cannot be read. If the backup can be read and `head` is not null, the reason why this
+    /// server's last attempt to archive the workspace failed. Null in all other cases.
     error: Option<String> = progress.and_then(|progress| progress.error.clone()),
     /// The last verification of the archive, or null if the archive has not been verified.
     verified: Option<VerificationBody> = described.verified.as_ref().map(VerificationBody::from),
@@ -85,9 +86,11 @@ shown! {
     /// The name of the new workspace.
     name: String = restore.name.clone(),
     status: OneOf<RestoreStatuses> = restore.status.name().into(),
-    /// The position up to which events have been restored.
+    /// The position up to which events have been restored. While the restore runs, only the server that runs the
+    /// restore knows this position, and other servers return 0. Also 0 after a failure.
     position: u64 = restore.position,
-    /// The position at which the restore ends, or null if this position is not known yet.
+    /// The position up to which the archive has been read so far, and `position` after success. Null after a failure.
+    /// While the restore runs, other servers than the server that runs the restore return null.
     end: Option<u64> = restore.end,
     /// The reason why the restore failed, or a note about files that could not be restored. Null for a restore without
     /// a failure and without a note.

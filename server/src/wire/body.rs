@@ -37,7 +37,8 @@ impl<T> Deref for Body<T> {
     }
 }
 
-/// Parses a body. The error states the place of each fault, and the values that are allowed at this place.
+/// Parses a body. The error states the place of a repeated name or, without such a name, the places of the faults that
+/// [`faults`] returns. If [`faults`] returns none, the error contains the message of the parser.
 fn parsed<T: Type + DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     // Rejects a repeated name, because the parser would keep only one of its values.
     if let Some(repeated) = repeated_name(body) {

@@ -117,7 +117,7 @@ closed_sets! {
     LicenseCodes as "LicenseCode": ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
     /// The status of a device after a license validation.
     LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
-    /// The order of events in a stream.
+    /// The order of events in a list.
     EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
     /// The time that decides in which bucket an event is counted: the time of the event, or the time of the append.
     EventClocks as "EventClock": names::<CountedBy>();
@@ -143,7 +143,7 @@ closed_sets! {
     PluginSources as "PluginSource": ["loaded", "folder"];
     /// The policy for a plugin's failed steps.
     FailurePolicies as "FailurePolicy": names::<OnError>();
-    /// Whether an agent is online.
+    /// Whether an agent is online (`active`), offline, or `disabled`. A disabled agent gets no work.
     AgentStatuses as "AgentStatus": names::<AgentStatus>();
     /// Whether an agent is assigned new tasks.
     AgentSwitch as "AgentSwitch": ["active", "disabled"];

@@ -25,7 +25,8 @@ pub enum CreationResponse<T: Type> {
 pub struct CreationOutcome<B> {
     pub body: B,
     pub location: String,
-    /// Whether an earlier request with the same idempotency key created `body`.
+    /// Whether an earlier request created `body`: a request with the same idempotency key, or an append of events with
+    /// the same ids.
     pub repeated: bool,
 }
 
@@ -54,8 +55,8 @@ pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Res
     IdempotentRequest::new(user_id, key.trim().trim_matches('"'), operation, text)
 }
 
-/// Runs an operation once per idempotency key, for operations that append no events. Without a key, every request runs
-/// the operation. A repeated request returns the stored result of the first request.
+/// Runs an operation once a day per idempotency key, for operations that append no events. Without a key, every request
+/// runs the operation. A request that is repeated within a day returns the stored result of the first request.
 ///
 /// `kept` returns the part of the body to store. The stored part must not include a secret.
 pub async fn idempotent_kept<H, T, F>(

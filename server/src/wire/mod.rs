@@ -2,8 +2,9 @@
 //! several operations return.
 //!
 //! The schema of each type in the OpenAPI document describes the JSON that the server parses or serializes. The
-//! engine's data, such as `TaskView` and `Event`, defines no wire format. Therefore each type of a response declares
-//! its fields together with their values (`shown.rs`). `request_body.rs` reads fields with several names.
+//! engine's data, such as `TaskView` and `Event`, defines no wire format. Therefore the types of responses that show
+//! such data declare their fields together with their values (`shown.rs`). `request_body.rs` reads fields with several
+//! names.
 
 pub mod activation;
 pub mod append_result;

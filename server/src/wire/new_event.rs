@@ -37,8 +37,9 @@ pub struct EventInput {
     expected_version: Option<ExpectedVersion>,
     /// The time at which the event occurred, RFC 3339; the default is the time of the append.
     occurred_at: Option<String>,
-    /// Whether to restore the aggregate if it is deleted. Without `restore`, only `<type>.created` restores a deleted
-    /// aggregate; any other event is a conflict.
+    /// Whether to restore the aggregate with its earlier fields if the aggregate is deleted. Without `restore`,
+    /// `<type>.created` restores a deleted aggregate without its earlier fields, and any other event for a deleted
+    /// aggregate is a conflict.
     restore: Option<bool>,
 }
 

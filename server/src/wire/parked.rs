@@ -15,7 +15,8 @@ use super::page::{Whole, listed};
 use super::shown::shown;
 
 shown! {
-    /// A parked step: a failed call of a plugin's hook for an event.
+    /// A parked step: a call of a plugin's hook for an event that failed, or that was not made because the plugin was
+    /// stopped or paused.
     #[oai(rename = "ParkedStep")]
     pub struct ParkedBody from parked: &ParkedStep where {
         let ParkedStep { id: step, reason } = parked;

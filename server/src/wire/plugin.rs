@@ -128,7 +128,8 @@ shown! {
     pub assigned: u64 = tally.assigned,
     /// The number of events that were not routed again, because the plugin had already assigned tasks for these events.
     pub assigned_before: u64 = tally.assigned_before,
-    /// The number of tasks to which the plugin's agent delivered an answer.
+    /// The number of tasks for which the plugin's agent returned an answer that was not rejected. Includes answers that
+    /// were dropped, because the task no longer waited for an answer.
     pub delivered: u64 = tally.delivered,
 }
 

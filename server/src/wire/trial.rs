@@ -68,7 +68,7 @@ pub struct DryRunResult {
 }
 
 shown! {
-    /// The output of a plugin for one event of a dry run.
+    /// The output of one hook of a plugin, `enrich` or `route`, for one event of a dry run.
     #[oai(rename = "DryRun")]
     pub struct TrialBody from trial: Trial where {
         let (facts, assignments, changes, error) = match trial.result {
@@ -91,7 +91,7 @@ shown! {
     /// `{derived, edges_added, edges_removed}`.
     @read_only changes: Option<AnyValue> = changes.map(AnyValue),
     error: Option<FailureBody> = error.map(FailureBody::from),
-    /// The number of script operations of this call.
+    /// The number of script operations of this call. 0 if the call failed.
     operations: u64 = trial.operations,
     ms: f64 = trial.ms,
 }

@@ -73,7 +73,7 @@ async fn an_agent_can_neither_replace_the_output_of_a_person_nor_skip_the_review
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_with_an_effect_cannot_be_completed_without_a_review() {
+async fn a_task_whose_output_has_an_effect_cannot_be_completed_without_a_review() {
     let bench = Bench::start().await;
     let id = task_with(&bench.server, DRAFTER, &json!({})).await;
     assert_eq!(bench.work(&id, "claim", json!({"agent_id": DRAFTER})).await.0, 200);
@@ -90,7 +90,7 @@ async fn output_with_an_effect_cannot_be_completed_without_a_review() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn output_without_an_effect_can_be_completed_without_a_review() {
+async fn a_task_whose_output_has_no_effect_can_be_completed_without_a_review() {
     let bench = Bench::start().await;
     let (status, task) = post(&bench.server, "/mailbox", &json!({"title": "Open to agents"})).await;
     assert_eq!(status, 201, "{task}");

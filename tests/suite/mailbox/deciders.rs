@@ -132,7 +132,8 @@ impl Row {
     }
 }
 
-/// The server, and a person who is the caller in no row of the table.
+/// The server with its first workspace, the key of the owner, and the key of another user. The other user is the caller
+/// in no row of the table.
 struct Cast {
     server: Server,
     workspace: String,

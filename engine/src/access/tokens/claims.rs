@@ -45,8 +45,8 @@ impl TokenClaims {
         Some(address::normal(text(&self.email)?)).filter(|email| email.contains('@'))
     }
 
-    /// Returns whether the issuer has verified the address, or `None` if the token does not contain the claim
-    /// `email_verified`. Every value other than `true` and the text `true` counts as not verified.
+    /// Returns whether the issuer has verified the address, or `None` if the claim `email_verified` is missing or null.
+    /// Every value other than null, `true` and the text `true` counts as not verified.
     pub fn email_verified(&self) -> Option<bool> {
         match &self.email_verified {
             None => None,

@@ -20,7 +20,8 @@ use crate::state::releases::AdoptedVersion;
 use crate::store::workspace::graph::GraphCheckpoint;
 use crate::store::workspace::graph_changes::{ChangedKeys, EdgeKey};
 
-/// The interval at which the checkpoint is read while the leader reports nothing new.
+/// The interval at which the checkpoint is read while the leader reports no new writes. The checkpoint is not read if
+/// the graph includes all events and its edges match the definitions and plugins.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of keys that one query reads.
 const KEYS: usize = 512;

@@ -107,8 +107,9 @@ impl Circuit {
             .then(|| Object::from_iter([("failing", Value::from(failing)), ("opened_by", opened_by.into())]).into())
     }
 
-    /// Restores a circuit from the result of [`Circuit::stored`]. Older versions of the program stored only the number
-    /// of failures, without the aggregates. This number is ignored, and counting starts at 0.
+    /// Restores a circuit from the result of [`Circuit::stored`]. Older versions of the program stored the number of
+    /// failures instead of the aggregates. This number is ignored, and counting starts at 0. An open circuit of an
+    /// older version stays open.
     pub fn restore(stored: Option<&Value>) -> Circuit {
         let field = |name: &str| stored.and_then(Value::as_object).and_then(|stored| stored.get(name));
         let failing = field("failing").and_then(Value::as_array).unwrap_or_default();

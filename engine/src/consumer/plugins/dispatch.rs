@@ -1,7 +1,8 @@
 //! Appends the events that plugins request: derived events and tasks.
 //!
-//! The id of a new event is computed from the causing event, the plugin and a number. A step that runs several times
-//! therefore appends its events only once.
+//! The id of a derived event is computed from the causing event, the plugin and a number. The id of an event that
+//! creates a task is computed from the causing event, the plugin, the reason and, for an assigned task, the assignee. A
+//! step that runs several times therefore appends its events only once.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::model::violation::Violations;
 /// The keys allowed in the description of an array's items.
 pub const ITEM_KEYS: [&str; 9] =
     ["type", "enum", "min", "max", "pattern", "reference_type", "must_exist", "items", "fields"];
-/// The keys that are allowed only in a field of the type itself, because they apply to the state as a whole.
+/// The keys that are not allowed in a nested field, because they apply to the state as a whole.
 const OUTER_KEYS: [&str; 3] = ["default", "label", "fold"];
 /// The maximum number of fields that may enclose a field.
 const MAX_DEPTH: usize = 8;

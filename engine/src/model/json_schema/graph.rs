@@ -14,7 +14,7 @@ use crate::model::violation::{Violation, segment};
 pub(super) const MAX_PATTERN_BYTES: usize = 256 << 10;
 /// The size classes of compiled patterns, in bytes. A larger pattern costs more steps.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, MAX_PATTERN_BYTES];
-/// The number of bytes of a compiled pattern that count as one step.
+/// The number of bytes of a compiled pattern that count as one step for each byte of the matched text.
 const PATTERN_BYTES_PER_STEP: usize = 256;
 /// The maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
@@ -26,11 +26,11 @@ const MAX_LEVELS: usize = 64;
 pub(super) const MAX_NESTED: usize = 32;
 /// The maximum number of evaluations of one value, including evaluations through references.
 const MAX_EXPANDED: u64 = 1_000;
-/// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each such subschema evaluates
-/// its sibling keywords again.
+/// The maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. These two keywords evaluate
+/// their sibling keywords again.
 const MAX_UNEVALUATED: usize = 4;
-/// The number of evaluations that are counted for each subschema beside `unevaluatedProperties` or `unevaluatedItems`.
-/// These two keywords evaluate their sibling keywords again.
+/// The number of evaluations that are counted for each subschema that stands beside `unevaluatedProperties` or
+/// `unevaluatedItems` and applies to the same value. These two keywords evaluate their sibling keywords again.
 const UNEVALUATED_REPEATS: u64 = 8;
 
 /// Keywords with a single subschema, which applies to the same value as the schema itself.
@@ -39,8 +39,8 @@ const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords with a map of subschemas, which apply to the same value as the schema itself.
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords for references that the validator resolves only while it checks a value. A schema with such a keyword is
-/// rejected.
+/// Keywords for references that the validator resolves only while it checks a value. A schema is rejected if a
+/// subschema that is reachable from the root has such a keyword.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 /// The subschemas reachable from the root. The root comes first.

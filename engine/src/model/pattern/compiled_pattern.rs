@@ -7,7 +7,7 @@ use super::dialect::{self, TranslatedPattern};
 use super::linear::LinearPattern;
 use super::search::{PatternMatch, SearchFailure, Tick};
 
-/// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each class contains hundreds of character
+/// The maximum number of Unicode classes, such as `\p{L}`, in a pattern. Most classes contain hundreds of character
 /// ranges even before compilation.
 const MAX_UNICODE_CLASSES: usize = 256;
 

@@ -3,8 +3,8 @@
 /// A translated pattern.
 pub struct TranslatedPattern {
     pub pattern: String,
-    /// Whether the pattern needs the backtracking engine, because the linear engine would interpret the pattern
-    /// differently.
+    /// Whether the backtracking engine must run the pattern, because the pattern may contain a possessive quantifier.
+    /// The linear engine would interpret such a quantifier differently.
     pub backtracks: bool,
 }
 
@@ -57,7 +57,8 @@ pub fn translate(pattern: &str) -> TranslatedPattern {
             '*' | '+' | '?' | '}' if !in_class => {
                 out.push(c);
                 if let Some(plus) = chars.next_if_eq(&'+') {
-                    // A possessive quantifier. The linear engine would read the quantifier as a repeated repetition.
+                    // A possessive quantifier, which the linear engine would read as a repeated repetition. The `+` in
+                    // `\p{L}+` is not possessive, but gets here as well.
                     backtracks = true;
                     out.push(plus);
                 }

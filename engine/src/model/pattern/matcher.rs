@@ -13,7 +13,8 @@ const MAX_TICKS: usize = 100_000;
 /// The maximum length, in bytes, of a string whose match takes negligible time.
 const QUICK_BYTES: usize = 4 << 10;
 
-/// A matcher for the strings of one payload. All matches share one budget.
+/// A matcher for the strings of one payload, or for the default values in one type definition. All matches share one
+/// budget.
 pub struct PatternMatcher<'p> {
     patterns: &'p Patterns,
     remaining_ticks: Cell<usize>,

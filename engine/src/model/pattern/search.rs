@@ -1,6 +1,7 @@
 //! The parameters and results of a search.
 
-/// The maximum size of a compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes. For a pattern that backtracks, the maximum size of each part that
+/// is a regular language.
 pub const SIZE_BYTES: usize = 1 << 20;
 
 /// A match in a text: the byte offsets of its start and its end, and the text of each group. The text is `None` for a
@@ -21,5 +22,6 @@ pub enum SearchFailure<E> {
 }
 
 /// A function that charges a number of ticks to the caller's budget. One tick is the work for 64 to 256 bytes of the
-/// text, or for 256 states of the pattern. An error ends the search.
+/// text, or for 256 states of the pattern. A backtracking search is charged 256 ticks, regardless of its work. An error
+/// ends the search.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;

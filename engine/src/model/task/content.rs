@@ -141,7 +141,8 @@ impl Message {
 /// written form must be kept.
 const PAYLOAD_TEXT: &str = "payload_text";
 
-/// An event that is appended when an artifact is approved.
+/// An event that is appended when an artifact is approved, or when a scripted agent delivers the artifact without a
+/// review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
     /// The id of the aggregate to which the event is appended. `None` means the task's subject.

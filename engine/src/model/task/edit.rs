@@ -23,9 +23,10 @@ pub enum Edit {
     Modifications(Object),
     /// New content that replaces the parts of the last artifact.
     Content(Value),
-    /// New versions of artifacts. A draft with an id replaces the artifact that has this id. A draft with only a name
-    /// replaces the artifact that has this name. A draft without id and name replaces the artifact at the same
-    /// position, or the last artifact if the draft is the only one.
+    /// New versions of artifacts, and new artifacts. A draft with an id replaces the artifact that has this id. A draft
+    /// with only a name replaces the artifact that has this name. A draft without id and name replaces the artifact at
+    /// the same position, or the last artifact if the draft is the only one. If no artifact has the name or position,
+    /// the draft adds a new artifact.
     Artifacts(Vec<ArtifactDraft>),
 }
 

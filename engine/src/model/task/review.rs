@@ -9,7 +9,7 @@ use crate::model::json_schema::Schema;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// The maximum size of a schema, in bytes. A schema is compiled for each use.
+/// The maximum size of a schema in memory, in bytes. A schema is compiled for each use.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// The review settings in `metadata.review` of a task.

@@ -188,7 +188,8 @@ pub struct ArtifactView {
     pub created_at: Arc<str>,
     /// The id of the previous version.
     pub supersedes: Option<Arc<str>>,
-    /// The event that is appended when the artifact is approved.
+    /// The event that is appended when the artifact is approved, or when a scripted agent delivers the artifact without
+    /// a review.
     pub effect: Option<Arc<Object>>,
     /// The changes that a person made to the previous version.
     pub patch: Option<Vec<Arc<Object>>>,
@@ -303,7 +304,8 @@ pub struct StaleEffect {
     pub current_version: u64,
     /// The fields that differ between the version that the author has read and the current version. Each field has its
     /// earlier value `was` and its current value `now`. `None` if the aggregates of the effects have too many events to
-    /// compare, or if this difference and the differences of the preceding effects together exceed the size limit.
+    /// compare, or if this difference and the included differences of the preceding effects together exceed the size
+    /// limit.
     pub difference: Option<Object>,
 }
 

@@ -1,6 +1,6 @@
-//! Written forms of numbers. A written form is the original JSON text of an integer that does not fit in 64 bits, or of
-//! a number with more digits than a double represents. The value in an object is the nearest double. An object of the
-//! log also keeps the written form.
+//! Written forms of numbers. A written form is the original JSON text of an integer outside the range of signed 64-bit
+//! integers, or of a number with more digits than a double represents. The value in an object is the nearest double. An
+//! object of the log also keeps the written form.
 
 mod decimal;
 mod fields;

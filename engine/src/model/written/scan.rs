@@ -179,8 +179,8 @@ fn placed(fields: Vec<(&str, Option<WrittenNumber>)>, is_read: impl Fn(&str) -> 
     Numbers(numbers.into_iter().collect())
 }
 
-/// Returns whether the written form of a number must be kept. This is the case for an integer that does not fit in 64
-/// bits, and for a number with more digits than a double represents.
+/// Returns whether the written form of a number must be kept. This is the case for an integer outside the range of
+/// signed 64-bit integers, and for a number with more digits than a double represents.
 fn is_kept(text: &str) -> bool {
     if text.len() < MIN_LENGTH || text.parse::<i64>().is_ok() {
         return false;

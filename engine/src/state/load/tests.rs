@@ -1,4 +1,4 @@
-//! Tests loading while another server defines types.
+//! Tests that a state loads correctly while another server defines a type.
 
 use super::*;
 use crate::model::definition::{Field, FieldType};

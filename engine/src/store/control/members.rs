@@ -55,8 +55,8 @@ pub enum AccessFault {
 pub type AccessResult<T> = std::result::Result<T, AccessFault>;
 
 /// The statement that fails if the user `$user` is the owner of the workspace `$about`.
-const OWNER_STAYS: &str =
-    "IF (SELECT VALUE owner_id FROM ONLY $about) = $user { THROW 'the owner of the workspace stays' }";
+const OWNER_STAYS: &str = "IF (SELECT VALUE owner_id FROM ONLY $about) = $user
+        { THROW 'the owner of the workspace cannot be removed or given another role' }";
 
 impl Database {
     /// Returns the members of a workspace, in the order in which they joined.
@@ -249,7 +249,9 @@ pub(super) fn refused<T>(result: Result<T>) -> Result<AccessResult<T>> {
         Err(Error::Database(error)) if error.to_string().contains("too many invitations") => {
             Ok(Err(AccessFault::TooManyInvitations))
         }
-        Err(Error::Database(error)) if error.to_string().contains("the owner of the workspace stays") => {
+        Err(Error::Database(error))
+            if error.to_string().contains("the owner of the workspace cannot be removed or given another role") =>
+        {
             Ok(Err(AccessFault::OwnerStays))
         }
         Err(error) => Err(error),

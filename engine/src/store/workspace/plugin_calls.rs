@@ -50,7 +50,7 @@ impl Database {
         }
     }
 
-    /// Replaces the counts of a server.
+    /// Replaces the stored counts of a server's plugin calls.
     pub async fn write_plugin_calls(&self, server: &str, calls: &impl Serialize) -> Result<()> {
         let values = [
             ("server", convert::record_id("plugin_calls", server)),

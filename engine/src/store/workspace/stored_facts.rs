@@ -29,13 +29,13 @@ struct StoredFacts {
 #[derive(Serialize, Deserialize)]
 struct StoredEdge {
     kind: Arc<str>,
-    /// The kind of target: `id`, `label`, `field` or `page`. For the kind `field`, the member `field` contains the name
-    /// of the field.
+    /// The kind of target: `id`, `label`, `field` or `page`. If the value is `field`, the member `field` contains the
+    /// name of the field.
     by: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,
     to: Arc<str>,
-    /// For the kind `page`: the references after the first reference. The first reference is in `to`.
+    /// If `by` is `page`: the references after the first reference, which is in `to`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     or_to: Vec<Arc<str>>,
     weight: f64,

@@ -10,10 +10,10 @@
 //! 2. **Reservation**: an `upload` record and the counter of the workspace's bytes change in one transaction, which
 //!    fails beyond the quota. The announced `Content-Length` is reserved before a byte is read. Without an announced
 //!    length, the reservation grows with the arriving bytes. The excess is released at the end.
-//! 3. **Bytes** (`receive.rs`): the body arrives in blocks of 128 KiB. Each block has a time limit and uses its share
-//!    of the memory for bodies. The blocks are hashed, counted and written under a key that no event names yet: to a
-//!    folder and synced, or to an object store in parts. The server renews the lease of the record until all bytes are
-//!    written.
+//! 3. **Bytes** (`receive.rs`): the body is read in blocks of 128 KiB, and must arrive at a minimum rate. Each block
+//!    uses its share of the memory for bodies. The blocks are hashed, counted and written under a key that no event
+//!    names yet: to a folder and synced, or to an object store in parts. The server renews the lease of the record
+//!    until the event is appended or the upload is canceled.
 //! 4. **Event**: `file.created` or `file.replaced` names the upload. The transaction of the event deletes the upload's
 //!    record, and creates a record that marks the replaced bytes for removal. Staging finds the replaced upload in the
 //!    file's state before the event, and the new upload in the state after the event. If the record of an upload no
@@ -21,7 +21,7 @@
 //! 5. **Removal**: bytes that no file refers to any more are deleted, and then subtracted from the counter. A process
 //!    that ends during any of these steps leaves a record. A server that has the workspace open later removes the bytes
 //!    and the record (`state/upload_cleanup.rs`). An upload in progress is removed only if its lease has expired, or if
-//!    it belongs to another process and no other server uses the store.
+//!    it belongs to another process and the store cannot be shared by several processes.
 //!
 //! A download link is signed by the object store, or by a server of this store with keys that rotate automatically.
 //! The link is valid for an hour and for its path. An upload link covers the path, the media type, the largest size,

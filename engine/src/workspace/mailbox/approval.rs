@@ -36,8 +36,8 @@ pub struct Approval {
     /// has no effects, if the status of the task allows no approval, or if an effect cannot be applied.
     pub would_append: Vec<EffectView>,
     /// The error with which an approval would be rejected. `None` if the approval would succeed, or if only the status
-    /// or the review of the task prevents an approval. A stale effect causes no error here, but is marked in
-    /// `would_append`.
+    /// or the review of the task, or the caller's rights, prevent an approval. A stale effect causes no error here, but
+    /// is marked in `would_append`.
     pub refusal: Option<Error>,
 }
 

@@ -48,8 +48,8 @@ impl CallContext {
 }
 
 impl Operation {
-    /// Hands over the open tasks of an assignee who has left to the successor. If there is no successor, or if the
-    /// successor is an agent that gets no work, the tasks become unassigned.
+    /// Assigns the open tasks of an assignee who has left to the assignee's successor. If there is no successor, or if
+    /// the successor is an agent that gets no work, the tasks become unassigned.
     pub(in crate::workspace) async fn hand_over(&self, left: &Departure) -> Result<()> {
         let (kind, id) = parts(Some(&left.who));
         let filter = TaskFilter {

@@ -52,7 +52,8 @@ pub struct NewTask {
     pub due_at: Option<i64>,
     /// The artifacts that the task is created with.
     pub artifacts: Vec<ArtifactDraft>,
-    /// An idempotency key that never expires. A second request with the same key returns the task of the first request.
+    /// An idempotency key that never expires. A second request with the same key returns the task of the first request,
+    /// or fails if this task was deleted.
     pub idempotency_key: Option<String>,
     pub request: Option<IdempotentRequest>,
 }

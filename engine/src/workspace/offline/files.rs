@@ -65,10 +65,10 @@ impl Offline {
         self.store_file(event, named, bytes).await
     }
 
-    /// Does the same as [`Offline::append_file`] for an event of an archive. The bytes may already be stored, because
-    /// the workspace may have lost its store but kept its files. Keeps stored bytes that have the right hash. Removes
-    /// stored bytes that have another hash, and stores `bytes` instead. Also returns whether the bytes of the file are
-    /// now stored.
+    /// Does the same as [`Offline::append_file`] for an event of an archive. The log must not have the event yet. The
+    /// bytes may already be stored, because the workspace may have lost its store but kept its files. Keeps stored
+    /// bytes that have the right hash. Removes stored bytes that have another hash, and stores `bytes` instead. Also
+    /// returns whether the bytes of the file are now stored.
     pub async fn append_archived_file(
         &self,
         event: NewEvent,
@@ -114,7 +114,7 @@ impl Offline {
                         return Err(Error::invalid_at("/payload/sha256", message));
                     }
                 }
-                // The bytes of the file no longer exist anywhere.
+                // There are no bytes to write: the bytes no longer exist, or are already stored.
                 None => receiving.reserve(size).await?,
             }
             self.append_naming(vec![event.clone()], Some(upload.clone())).await

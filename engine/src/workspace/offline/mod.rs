@@ -29,7 +29,8 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// Opens a loaded workspace for an operator. First removes the bytes of unfinished imports.
+    /// Opens a loaded workspace for an operator. First removes the uploads that are not in progress and that no file
+    /// refers to, for example the uploads of an unfinished import.
     pub(crate) async fn open(state: State, db: Database) -> Result<Offline> {
         let state = Arc::new(state);
         state.storage.clear_leftovers(&db, &state.record.id).await?;

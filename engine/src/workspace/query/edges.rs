@@ -37,7 +37,7 @@ impl<'a> EdgeTable<'a> {
     }
 
     /// Returns the row of a node, with its distance from the starting row as `_distance`. Returns `None` if the node
-    /// did not exist at the moment of the query.
+    /// did not exist or was deleted at the moment of the query, or if the type of the node is not defined.
     fn row(&self, id: &AggregateId, distance: u32) -> Result<Option<Value>> {
         let then = self.reader.state_then(id.as_str())?;
         let Some(aggregate) = then.filter(|aggregate| !aggregate.deleted) else { return Ok(None) };

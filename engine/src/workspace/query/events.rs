@@ -19,7 +19,7 @@ use crate::store::workspace::log::{EventRef, take_part};
 const FIRST_PAGE: usize = 16;
 /// The maximum number of events in each page after the first page.
 const PAGE: usize = 128;
-/// The maximum size of the events in a page, in bytes.
+/// The maximum total size of the events in a page that is read from the store, in bytes. A larger event is read alone.
 const PAGE_BYTES: usize = 4 << 20;
 /// The maximum number of pages that are read concurrently.
 const AT_ONCE: usize = 3;

@@ -22,9 +22,10 @@ const MAX_NODES: usize = 1_000;
 const MAX_CLOSED: usize = 1_000;
 
 impl Reader {
-    /// Returns the nodes around an aggregate and the edges between them. `kinds` restricts the kinds of edges; an empty
-    /// list allows all. With `closed`, also returns outgoing edges of the aggregate that have been closed, unless
-    /// `direction` selects only incoming edges. With `then`, returns the graph of an earlier moment.
+    /// Returns the nodes around an aggregate, up to the distance `depth`, and the edges between these nodes. Leaves out
+    /// the edges between two nodes at the distance `depth`. `kinds` restricts the kinds of edges; an empty list allows
+    /// all. With `closed`, also returns outgoing edges of the aggregate that have been closed, unless `direction`
+    /// selects only incoming edges. With `then`, returns the graph of an earlier moment.
     pub async fn graph(
         &self,
         id: &str,

@@ -42,7 +42,10 @@ pub enum CountedBy {
 /// epoch. Without `from`, the range begins at the earliest time of an event. Without `to`, the range ends at the latest
 /// time of an event. If `by` is `Occurred`, only events that match the filter determine the earliest and the latest
 /// time. If `by` is `Recorded`, all events of the log determine these times. If there are no such events, a missing
-/// bound equals the other bound, or the current time if both bounds are missing.
+/// bound equals the other bound, or the current time if both bounds are missing. If only `from` is given and is
+/// later than the latest time, the range consists only of `from`. If only `to` is given and is earlier than the
+/// earliest time, the range consists only of `to` if `by` is `Occurred`, and only of the earliest time if `by` is
+/// `Recorded`.
 #[derive(Debug, Clone)]
 pub struct HistogramQuery {
     pub buckets: usize,

@@ -23,7 +23,7 @@ pub struct PageRequest {
 
 impl Reader {
     /// Returns the value that continuations of a query are bound to: a hash of workspace, user, pipeline, converted
-    /// constants, and the definitions of the types that the pipeline reads.
+    /// constants, and the revisions and traits of the types that the pipeline may read.
     pub(super) fn binding(&self, pipeline: &Value, prepared: &PreparedPipeline) -> u64 {
         let mut digest = Sha256::new();
         for part in [&self.record().id, self.caller().user_id()] {

@@ -154,8 +154,8 @@ fn versions(
     Ok(first..=selection.version.map_or(last, |version| last.min(version)))
 }
 
-/// Returns whether the scan reads the stream of an event. Returns `true` for unknown streams, whose events are checked
-/// later.
+/// Returns whether the scan reads the stream of an event. Also returns `true` if the stream is unknown: only
+/// [`Pages`](super::events::Pages) checks the event itself later.
 fn is_read(reader: &QueryReader<'_>, streams: &StreamScan<'_>, event_ref: &EventRef) -> Result<bool> {
     if streams.is_all() {
         return Ok(true);

@@ -28,7 +28,8 @@ const FOLDED_BYTES: usize = 64;
 pub struct StateReader<'a> {
     pub reader: &'a QueryReader<'a>,
     pub scan: &'a StateScan,
-    /// The fields that the pipeline reads. Rows contain only these fields. `None` means all fields.
+    /// The fields that the pipeline reads. The rows of [`ResidentTable`] and [`PastTable`] contain only these fields.
+    /// `None` means all fields.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: StreamScan<'a>,
 }

@@ -74,7 +74,7 @@ fn errors(
     // Operations with a `link` parameter accept the link instead of a token.
     let is_linked = parameters.iter().any(|parameter| parameter["in"] == "query" && parameter["name"] == "link");
     let has_input = content.is_some() || stands_in("query") || stands_in("header");
-    // Every operation rejects query parameters that it does not have.
+    // Every operation, except for the endpoints of plugins, rejects query parameters that it does not have.
     let mut errors = vec![("400", "Invalid input.")];
     match needed {
         Some(needed) => {

@@ -112,7 +112,8 @@ actions! {
 
     /// Returns a failed task to its assignee, and restarts the count of attempts.
     ///
-    /// A failed task waits for a person until the task is marked as read. The server notifies the task's agent.
+    /// If the assignee has left the workspace or gets no work, the task is assigned to nobody. The server notifies the
+    /// task's agent. A failed task waits for a person until the task is retried or marked as read.
     #[oai(path = "/mailbox/:task_id/retry", method = "post", operation_id = "retry_task")]
     retry_task: RetryTask -> TaskActionResponse = body.command(access.0.now_ms())?;
 

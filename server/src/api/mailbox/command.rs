@@ -43,8 +43,8 @@ macro_rules! commands {
             }
         })+
 
-        /// Returns the command for an action on many tasks. `fields` are the fields of the request: the fields of the
-        /// action without `expected_version`, because the request does not concern a single task.
+        /// Returns the command for an action on many tasks. `fields` are all fields of the request, including the
+        /// fields of the action. `expected_version` is not allowed, because the request does not concern a single task.
         pub fn command(action: Action, fields: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
             match action {
                 $(Action::$action => of_many::<$request>(fields)?.command(now_ms),)+
@@ -178,7 +178,7 @@ pub fn expected_version(sent: &SentField<Option<u64>>, if_match: Option<&str>) -
 /// Returns the agent and the claim that a request names.
 pub fn worker<T>(agent_id: &SentField<T>, claim: &SentField<Option<u64>>) -> Result<Claimant, Error> {
     let number = claim.integer()?.map(u64::try_from).transpose();
-    let number = number.map_err(|_| claim.invalid("expected the number of a claim"))?;
+    let number = number.map_err(|_| claim.invalid("expected a claim number, a whole number of at least 0"))?;
     Ok(Claimant::new(agent_id.text()?, number))
 }
 

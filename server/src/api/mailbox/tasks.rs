@@ -82,9 +82,9 @@ impl Api {
 
     /// Creates a task.
     ///
-    /// If the assignee, or an assignee in `metadata.review.escalate`, is not in the workspace, the request is rejected.
-    /// If the body has an `idempotency_key`, a later request with the same key creates no task and returns the first
-    /// task. The key never expires.
+    /// If the assignee, or an assignee in `metadata.review.escalate`, is not in the workspace or is an agent that gets
+    /// no work, the request is rejected. If the body has an `idempotency_key`, a later request with the same key
+    /// creates no task and returns the first task. The key never expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
         &self,

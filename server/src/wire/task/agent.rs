@@ -8,8 +8,8 @@ sent_fields! {
     pub struct ClaimTask;
 
     pub agent_id: SentField<String>,
-    /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the
-    /// duration in the request that began the claim.
+    /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat of the worker that made the claim renews the
+    /// lease for the duration in the request that began the claim.
     pub lease_seconds: SentField<Option<u64>>,
     /// The name of the worker, if several workers of the agent claim tasks. Another worker cannot renew the claim.
     pub instance: SentText,

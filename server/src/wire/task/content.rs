@@ -54,7 +54,7 @@ shown! {
     actor: Text = view.actor.into(),
     /// The id of the person who sent the request that appended the event.
     user_id: Option<Text> = view.user_id.map(Text),
-    /// The id of the key that authenticated the request. Null for a session.
+    /// The id of the key that authenticated the request. Null for a session, and if no request appended the event.
     key_id: Option<Text> = view.key_id.map(Text),
     /// The id of the agent for which the request acted.
     agent_id: Option<Text> = view.agent_id.map(Text),

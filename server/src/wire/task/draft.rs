@@ -171,7 +171,7 @@ sent_fields! {
 
 fn read_effect(value: &Value, at: &str, violations: &mut Violations) -> Option<Effect> {
     let Some(sent) = value.as_object() else {
-        violations.add(at, "expected an object {aggregate_id?, event_type, payload, expected_version?}");
+        violations.add(at, "expected an object {aggregate_id?, event_type, payload?, expected_version?}");
         return None;
     };
     let mut inner = Violations::default();

@@ -55,7 +55,8 @@ shown! {
     /// decisions. `review.required_role` is the lowest role that may decide. Edited output must match
     /// `review.arguments_schema`. `review.escalate` lists the escalation steps of an overdue task.
     metadata: AnyObject = AnyObject(view.metadata),
-    /// Whether the task has changes that the party in `waiting_on` has not read.
+    /// Whether the task has unread changes, such as a message, a completion, a failure or an assignment. A claim, a
+    /// deferral, a final decision and the action `read` mark the task as read.
     unread: bool = view.is_unread,
     waiting_on: OneOf<WaitedFor> = view.waiting_on.name().into(),
     /// The final action: `{action, by, at}` and the comment, reason or error given with the action.
@@ -76,7 +77,7 @@ shown! {
     due_at: Option<String> = view.due_at.map(format_date),
     /// Whether the due date passed while the task was open.
     overdue: bool = view.is_overdue,
-    /// The number of steps of `metadata.review.escalate` that were taken since the due date.
+    /// The number of steps of `metadata.review.escalate` that were taken since the last due date that has passed.
     escalated: u64 = view.escalated,
     /// The id of the user who created the task, `plugin:<name>`, or `system` for a notice of the server.
     created_by: Option<Text> = view.created_by.map(Text),

@@ -62,7 +62,7 @@ sent_fields! {
     /// Fields to merge into the data of the last artifact (RFC 7396). If the artifact has no data object, the fields
     /// are merged into the payload of its effect.
     pub modifications: SentField<Option<AnyObject>>,
-    /// The new content of the output.
+    /// The new content of the last artifact.
     pub content: SentField<Option<AnyValue>>,
     pub text: SentText,
     /// The next version of the output: `{id, name, parts | text | data | content, effect}`.
@@ -192,7 +192,8 @@ sent_fields! {
     /// A filter instead of `ids`. Its fields are parameters of `GET /mailbox`: `status`, `assignee_id`,
     /// `assignee_type`, `project_id`, `source_type`, `unread`, `waiting_on` and `priority`.
     pub filter: SentField<Option<AnyObject>>,
-    /// The expected number of tasks that match the filter. If the number differs, the request fails with 409.
+    /// The expected number of tasks that match the filter, at most 500. Required with `filter`. If the number differs,
+    /// the request fails with 409 `count_mismatch`.
     pub expected: SentField<Option<u64>>,
 }
 

@@ -41,7 +41,8 @@ pub fn read(block: &Block<'_>, warnings: &mut Vec<Warning>) -> Option<Vec<FrontM
                 let warning = kept_as_text(&name, Warning { line, ..fault });
                 kept.push((FrontMatterEntry { name, line, value: statement.value.into() }, warning));
             }
-            _ => found.push(Warning::new(line, format!("the line of front matter is left out: {}", fault.reason))),
+            _ => found
+                .push(Warning::new(line, format!("the statement in the front matter is left out: {}", fault.reason))),
         }
         source = blanked(&source, statement.first, statement.count);
     }
