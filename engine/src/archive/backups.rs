@@ -26,7 +26,8 @@ use crate::metric;
 use crate::registry::OpenWorkspace;
 use crate::store;
 
-/// The maximum number of workspaces that are archived at the same time.
+/// The maximum number of workspaces that are archived at the same time. Appends that wait until their events are
+/// archived do not count, and may archive further workspaces at the same time.
 const CONCURRENT: usize = 8;
 /// The maximum number of segments that are written for one workspace before other workspaces have their turn.
 const SEGMENTS_PER_TURN: usize = 64;
@@ -199,7 +200,8 @@ impl Backups {
         }
     }
 
-    /// Archives the remaining events of the open workspaces that this server leads. Then archives the control database.
+    /// Archives the remaining events of the open workspaces that this server leads, in at most `SEGMENTS_PER_TURN`
+    /// segments for each workspace. Then archives the control database.
     pub async fn finish(&self) {
         self.archive_open().await;
         self.archive_control().await;

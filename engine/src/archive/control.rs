@@ -141,8 +141,8 @@ pub async fn restore(archive: &Archive, control: &Database) -> Result<()> {
     Ok(())
 }
 
-/// Removes dumps older than `retention_ms`. Keeps only the last dump of each day among the dumps older than 24 hours.
-/// Never removes the newest dump.
+/// Removes dumps older than `retention_ms`. Also removes each dump older than 24 hours that is not the last dump of its
+/// day. Never removes the newest dump.
 pub async fn thin(bucket: &Bucket, now_ms: i64, retention_ms: i64) -> Result<()> {
     let listed = bucket.list(FOLDER).await?;
     for pair in listed.windows(2) {

@@ -14,7 +14,8 @@ const MERGED_AFTER_MS: [i64; MAX_LEVEL as usize] = [3_600_000, 86_400_000];
 /// The age of a merged segment at which the parts of the segment are removed, in milliseconds. Before that age, a
 /// restore that has already listed the parts can read them.
 const PARTS_KEPT_MS: i64 = 86_400_000;
-/// The minimum number of segments in a merge.
+/// The minimum number of consecutive segments from which a merge begins. The merge contains fewer segments if their
+/// lines would exceed [`MAX_LINES_BYTES`].
 const MIN_SEGMENTS: usize = 8;
 /// The maximum number of segments in a merge.
 const MAX_SEGMENTS: usize = 4_096;

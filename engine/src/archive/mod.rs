@@ -15,8 +15,9 @@
 //!   the same for the workspaces that it does not have open. If two servers create the same segment, one of them
 //!   succeeds, and the other server continues after the new segment. Only appends with `Foldwork-Durability: archived`
 //!   wait for the archive.
-//! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. A read detects a missing,
-//!   changed, cut off or foreign segment, and the error names the segment.
+//! * **Segments** (`segment.rs`): a merge keeps the lines and therefore the chain of hashes. A read detects a changed,
+//!   cut off or foreign segment, and a segment that is missing before another segment. The error names the segment. If
+//!   the last segments are missing, only a verification can detect the loss, with a later digest.
 //! * **The end of an archive is read from the bucket** when a server first archives a workspace, after a failed
 //!   attempt, and if the last successful attempt was at least 30 minutes ago. If the log has another event or
 //!   definition at the end of the archive, the store was reset to an earlier state: a new epoch begins after the last

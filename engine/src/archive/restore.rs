@@ -226,8 +226,8 @@ impl RestoreRun<'_> {
         Ok(())
     }
 
-    /// Ends the restore with the definitions after the last event that was read. A restore of the whole archive applies
-    /// all these definitions. A restore up to a time applies only the definitions that were archived by this time. A
+    /// Ends the restore with the definitions after the last restored event. A restore of the whole archive applies all
+    /// these definitions. A restore up to a time applies only the definitions that were archived by this time. A
     /// restore up to a position applies none of these definitions.
     async fn define_last(&mut self) -> Result<()> {
         let until = self.from.until;

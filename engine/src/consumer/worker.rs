@@ -60,9 +60,9 @@ pub struct Worker {
 
 /// The result of a step.
 pub struct WorkerStep {
-    /// The position of the last processed event.
+    /// The position of the last event that was processed or passed over.
     pub position: u64,
-    /// Whether some edges have yet to be compared with the current definitions and the enabled plugins.
+    /// Whether some edges may not have been compared yet with the current definitions and the enabled plugins.
     pub is_settling: bool,
 }
 
@@ -146,7 +146,8 @@ impl Worker {
         Ok(WorkerStep { position, is_settling })
     }
 
-    /// Processes the next events. Returns the position of the last processed event.
+    /// Processes the next events, or passes over all events if the worker is idle. Returns the position of the last
+    /// event that was processed or passed over.
     async fn process(&mut self) -> Result<u64, StepEnd> {
         if self.is_idle() {
             return Ok(self.pass_over());

@@ -27,7 +27,8 @@ pub struct Tail {
 struct Inner {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// The position of the last event of the log. An empty window begins after this position.
+    /// The position of the last added event. Before the first event is added, the position that [`Tail::begin_at`] set.
+    /// An empty window begins after this position.
     end: u64,
 }
 

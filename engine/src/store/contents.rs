@@ -11,8 +11,9 @@ use super::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents {
     pub workspaces: usize,
-    /// The number of migrations that the next start applies to the control database and to the databases of the
-    /// workspaces. Older programs cannot open the store afterwards.
+    /// The number of migrations that the control database and the databases of the workspaces lack. The next start
+    /// applies these migrations, except to workspaces that the start does not open: their migrations are applied later,
+    /// on first use. Older programs cannot open the store afterwards.
     pub pending_migrations: usize,
 }
 

@@ -4,8 +4,9 @@
 //! back. By then the sender has reported an unknown outcome, and other writers may have changed the same records. Each
 //! transaction therefore has a deadline, which is a time of the store's clock. A transaction that begins after its
 //! deadline fails and writes nothing. Transactions have no deadline while the time of the store is not known.
-//! Statements that write without `BEGIN` are sent as one transaction. Statements that define tables and databases never
-//! have a deadline, because these statements change no existing data.
+//! Statements that write without `BEGIN` are sent as one transaction. Migrations are transactions too. Outside
+//! transactions, statements that define tables and databases have no deadline, because these statements change no
+//! existing data.
 
 use std::borrow::Cow;
 use std::time::Duration;

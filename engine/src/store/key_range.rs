@@ -10,7 +10,8 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use super::{Error, Result};
 
-/// The number of ranges that are read in advance while earlier ranges are processed.
+/// The maximum number of ranges that are read at the same time. While the caller processes a range, only the next range
+/// is read.
 const READ_AHEAD: usize = 2;
 
 /// A range of aggregate ids.
@@ -56,8 +57,8 @@ impl KeyRange {
     }
 }
 
-/// Calls `read` for each range and returns the results in the order of the ranges. The reads run in separate tasks, a
-/// few ranges in advance.
+/// Calls `read` for each range and returns the results in the order of the ranges. The reads run in separate tasks, at
+/// most [`READ_AHEAD`] at a time.
 pub fn read_ahead<T, R>(ranges: Vec<KeyRange>, read: impl Fn(KeyRange) -> R) -> impl Stream<Item = Result<T>>
 where
     T: Send + 'static,

@@ -5,11 +5,11 @@
 //! records of another workspace. Its [`DatabaseReader`] can only read.
 //!
 //! The tables are defined in `schema`, with one file for each migration. Exceptions are the tables for embeddings, for
-//! migrations and for the health check. A comment above each table describes the records of the table. Opening a
-//! database applies the missing migrations. Two things protect several processes on one store from each other: the
-//! uniqueness of an event's key (aggregate id and version), and the guard on `head:log`. With a store on another
-//! machine (`ws://` or `wss://`), a server compares the head of the log with the store before it uses the data in its
-//! memory.
+//! published revisions, for migrations and for the health check. A comment above each table describes the records of
+//! the table. Opening a database applies the missing migrations. Two things protect several processes on one store from
+//! each other: the uniqueness of an event's key (aggregate id and version), and the guard on `head:log`. With a store
+//! on another machine (`ws://` or `wss://`), a server compares the head of the log with the store before each read of
+//! the data in its memory, except for reads with eventual consistency.
 
 mod availability;
 pub mod blobs;

@@ -40,7 +40,8 @@ pub enum Action {
     /// Lists the backups of a running server.
     Status(table::ListFormat),
     /// Restores the archives into memory and compares their states with the recorded digests. Exits with 1 if archived
-    /// data is damaged or missing, or if states differ from the digests.
+    /// data is damaged or missing, or if states differ from the digests. The outcome `partial` means that the states
+    /// and files were not compared, because the states are too large or no digest is from this version of the program.
     Verify(VerifyArguments),
 }
 

@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 
 /// The base-2 logarithm of the maximum window size of a zstd frame. `zstd --long=27` writes frames with this window.
 const WINDOW_LOG_MAX: u32 = 27;
-/// The maximum length of a line in bytes. With the default setting `[http] body_limit`, a server rejects longer events.
+/// The maximum length of a line in bytes. The default of the setting `[http] body_limit` is much lower, so a server
+/// with this default rejects even shorter events.
 const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

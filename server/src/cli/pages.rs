@@ -20,8 +20,8 @@ pub struct QueryResults<T> {
     pub results: Vec<T>,
 }
 
-/// Returns all rows of the list at `path`. `query` is the query of each request. If `note` is given, retries a failed
-/// request for a page, and passes the reason to `note`.
+/// Returns all rows of the list at `path`. `query` is the query of each request. If `note` is given, retries the
+/// request for each page as [`retry::call`] does, and passes a message for each wait to `note`.
 pub async fn rows<T: DeserializeOwned>(
     client: &Client,
     path: &[&str],

@@ -26,12 +26,12 @@ impl Projects {
         Ok(listed.context("the projects cannot be listed")?.into_iter().collect())
     }
 
-    /// Returns the slug of the project with this id.
+    /// Returns the slug of the project with this id. Finds only projects in `listed`.
     pub fn slug(&self, id: &str) -> Option<&str> {
         self.slugs.get(id).map(String::as_str)
     }
 
-    /// Returns the id of the project with this slug.
+    /// Returns the id of the project with this slug. Finds only projects in `listed`.
     pub fn id(&self, slug: &str) -> Option<&str> {
         self.slugs.iter().find(|(_, known)| *known == slug).map(|(id, _)| id.as_str())
     }

@@ -1,4 +1,5 @@
-//! Retries failed calls. The wait between attempts doubles up to a limit, or follows the server's `Retry-After`.
+//! Retries calls that fail temporarily. The wait between attempts doubles, or follows the server's `Retry-After`. Both
+//! waits have the same limit.
 
 use std::error::Error;
 use std::time::Duration;

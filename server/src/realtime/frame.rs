@@ -58,7 +58,7 @@ pub enum BroadcastBody {
     Bytes(Vec<u8>),
 }
 
-/// The name of the protocol's event that carries messages between clients and deliveries of the server.
+/// The name of the protocol's event for messages between clients and for deliveries of the server.
 pub const BROADCAST: &str = "broadcast";
 
 /// The first byte of a binary frame with a push.

@@ -109,7 +109,8 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     }
 }
 
-/// Rejects a message of more than 257 KiB: 256 KiB of payload, and 1 KiB for the other fields of the message.
+/// Rejects a message of more than 257 KiB: 256 KiB of payload, and 1 KiB for the other fields of the message. If the
+/// payload is bytes, only the payload counts, so it may have up to 257 KiB.
 fn check_size(broadcast: &Broadcast) -> poem::Result<()> {
     if broadcast.size_bytes() <= foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         return Ok(());

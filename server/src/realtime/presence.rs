@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 /// presence data in one message.
 const MAX_BYTES: usize = 200 << 10;
 
-/// The presence data of a channel, by the key that each client chose.
+/// The presence data of a channel, by the key of each client: the key that the client chose, or a key that the server
+/// generated.
 #[derive(Default)]
 pub struct ChannelPresence {
     by_key: BTreeMap<String, Vec<PresenceMeta>>,

@@ -41,7 +41,7 @@ pub struct Queue {
     /// The signal that wakes the socket's task after a message was added or the queue has overflowed.
     filled: Notify,
     /// The signal that wakes the socket's task after the queue has overflowed. While the task writes, the task waits
-    /// only for this signal, so that the wait does not consume the signal for an added message.
+    /// for this signal and not for `filled`, so that the wait does not consume the signal for an added message.
     overflow: Notify,
     /// The signal that wakes tasks that wait for capacity in the queue.
     emptied: Notify,
@@ -107,8 +107,8 @@ impl Queue {
         self.waiting.lock().has_overflowed
     }
 
-    /// Waits until a message has been added or the queue has overflowed. Another task may already have removed the
-    /// message.
+    /// Waits until a message has been added or the queue has overflowed. The message may already have been removed,
+    /// because the signal of a message stays set if nothing waits for the signal.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }

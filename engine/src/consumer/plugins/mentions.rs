@@ -1,5 +1,5 @@
-//! Finds the aggregates that a text mentions. A mention is a label that occurs in the text word for word. Case,
-//! punctuation and white space are ignored.
+//! Finds the aggregates that a text mentions. A mention is a label that occurs in the text word for word. Case is
+//! ignored. Punctuation and white space only separate words.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -59,7 +59,7 @@ pub struct ReplayTally {
 
 impl ReplayTally {
     /// Returns the sums of these counts and the counts of another hook's replay over the same events. Only `events` is
-    /// not a sum but the larger of the two numbers, because both hooks were called for the same events.
+    /// not a sum but the larger of the two numbers, so that an event for which both hooks were called counts once.
     pub fn with(&self, other: &ReplayTally) -> ReplayTally {
         ReplayTally {
             events: self.events.max(other.events),
@@ -76,7 +76,7 @@ impl ReplayTally {
 
 /// Runs one of a plugin's hooks again for the events after a position. `enrich`: new facts replace the earlier facts.
 /// `route`: tasks are assigned only for events for which the plugin has not assigned tasks yet. `work`: work is done
-/// again only for tasks without an answer.
+/// again only for tasks that wait for the plugin's agent or have failed.
 pub async fn replay_plugin(
     worker: &mut Worker,
     plugin: PluginIndex,

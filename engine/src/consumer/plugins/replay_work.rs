@@ -1,5 +1,5 @@
-//! Replay of work: calls a plugin's hook `work` again for the tasks that wait for the plugin's agent, and for the tasks
-//! that have failed.
+//! Replay of work: calls a plugin's hook `work` again for the tasks of the plugin's agent that wait for the agent or
+//! have failed.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ pub async fn count(state: &State, plugin: PluginIndex, from_position: u64) -> Re
     Ok(count)
 }
 
-/// Handles the outcome of a delivery. If the answer was accepted, releases the parked step, if any. If the answer was
-/// rejected, ends the task and parks the step.
+/// Handles the outcome of a delivery. If the answer was accepted, or was dropped because it came too late, releases the
+/// parked step, if any. If the answer was rejected, ends the task and parks the step.
 async fn settle(
     worker: &mut Worker,
     plugin: PluginIndex,

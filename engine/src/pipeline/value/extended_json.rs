@@ -34,7 +34,7 @@ const TYPES: [(&str, &str); 7] = [
 ];
 
 /// Replaces all typed values in a pipeline, except regular expressions. The error for a malformed value names the
-/// location of the value and the allowed content. Warns about decimals that lose digits.
+/// location of the value and the allowed content. Warns about decimals that cannot be represented exactly.
 pub fn read<'p>(pipeline: &'p Value, query: &Context) -> Result<Cow<'p, Value>> {
     let root = Location { outer: None, step: PathStep::Item(0), query };
     Ok(inside(pipeline, &root)?.map_or(Cow::Borrowed(pipeline), Cow::Owned))

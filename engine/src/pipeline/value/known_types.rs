@@ -217,7 +217,7 @@ fn first_of(path: &str) -> &str {
 }
 
 /// Returns the declaration that a definition contains for the values at a path. An index may follow the name of any
-/// field, because folds collect values in lists.
+/// field except a field with [`Fold::Count`], because folds collect values in lists.
 fn declared<'d>(definition: &'d Definition, path: &str) -> PathDeclaration<'d> {
     let mut names = path.split('.');
     let Some(mut field) = names.next().and_then(|name| definition.field(name)) else {

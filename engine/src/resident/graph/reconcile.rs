@@ -1,4 +1,5 @@
-//! Opens and closes edges: a desired edge is open while its target exists, and otherwise its link is broken.
+//! Opens and closes edges: a desired edge is open while its source and its target exist. If only the source exists, the
+//! link of the edge is broken.
 //!
 //! The target of an edge is the aggregate with the id that the edge names, the oldest matching aggregate of the same
 //! project, or the page that one of the edge's references names (`model/page.rs`). An event that creates the target

@@ -181,7 +181,7 @@ impl<'a> Scorer<'a> {
     }
 
     /// Scores the similarity of label and query letter by letter. For example, a label is found even if the query omits
-    /// a space. Returns 0 if many letters differ.
+    /// a space. Returns 0 if many letters differ, or if one of the texts is longer than [`MAX_WHOLE_BYTES`].
     fn as_a_whole(&self, entry: &LabelEntry, trigram: f64) -> f64 {
         let (query, label) = (self.query.folded.as_str(), &*entry.folded);
         let longer = query.len().max(label.len());

@@ -36,7 +36,7 @@ struct Word {
     sketch: Option<u32>,
 }
 
-/// A summary of a word: the letters that occur once, the letters that occur several times, and the length. Words with a
+/// A summary of a word: the letters that occur, the letters that occur several times, and the length. Words with a
 /// small edit distance have similar sketches.
 #[derive(Clone, Copy, Default)]
 pub struct Sketch {

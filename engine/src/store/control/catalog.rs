@@ -64,9 +64,10 @@ impl Database {
         retry::after_conflicts(attempt).await
     }
 
-    /// Writes a workspace without an owner and without a key. If the store has no first workspace, this workspace
-    /// becomes the first. Fails with [`Error::Conflict`](crate::store::Error::Conflict) if a workspace with the same id
-    /// exists, and while the data of a removed workspace with the same id is being deleted.
+    /// Writes a workspace without the user and the membership of its owner, and without a key. If the store has no
+    /// first workspace, this workspace becomes the first. Fails with [`Error::Conflict`](crate::store::Error::Conflict)
+    /// if a workspace with the same id exists, and while the data of a removed workspace with the same id is being
+    /// deleted.
     pub async fn restore_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
         let statements = format!(
             "BEGIN; {NOT_BEING_DELETED}

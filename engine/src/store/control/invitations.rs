@@ -16,8 +16,9 @@ stored_record!(Invitation as "invitation" [id] {
 /// of the returned invitations were deleted or have expired.
 const MAX_PER_ADDRESS: usize = 200;
 
-/// The statement that checks whether the creator of an invitation is still an owner. Must follow [`MAKER`] in the same
-/// transaction. `MAKER` writes the creator's membership, so a concurrent change of the creator's role conflicts.
+/// The statement that checks whether the user who creates or changes an invitation is still an owner. Must follow
+/// [`MAKER`] in the same transaction. `MAKER` writes the user's membership, so a concurrent change of the user's role
+/// conflicts.
 const OWNER: &str = "IF (SELECT VALUE role FROM ONLY $member) != 'owner' { THROW 'origin gone' };";
 
 /// The statements that limit the invitations of `$workspace` to 1,000. At the limit, the statements delete the

@@ -30,8 +30,9 @@ field_value!(
     |scopes| convert::texts(scopes.iter().map(|scope| scope.name()))
 );
 
-/// The statements that check whether the creator of a key or an invitation is still a member. The statements write the
-/// membership, so that a concurrent deletion of the membership conflicts.
+/// The statements that check whether the user of a new key or sign-in code, or the user who creates or changes an
+/// invitation, is still a member. The statements write the membership, so that a concurrent deletion of the membership
+/// conflicts.
 pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";

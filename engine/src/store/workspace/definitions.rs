@@ -23,9 +23,10 @@ pub struct StoredDefinition {
 const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };";
 
 /// The statements that write a definition, add it to the history, and increment the change counter at the head of the
-/// log. Appends that were checked against the old definitions then fail and are checked again. The entry in the history
-/// has the position of the head if this position is after `$position`, because another process may have appended events
-/// that this process has not read. The head has a position only if several processes write.
+/// log. If several processes write, appends that were checked against the old definitions then fail and are checked
+/// again. The entry in the history has the position of the head if this position is after `$position`, because another
+/// process may have appended events that this process has not read. The head has a position only if several processes
+/// write.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;

@@ -2,8 +2,8 @@
 //! share the store.
 //!
 //! A record names the leader and its epoch. The transactions in which the leader writes the graph, the snapshots and
-//! the events of plugins check the epoch. These transactions of a server fail if another server has taken over while
-//! the first server was suspended.
+//! the events of plugins check the epoch. If another server takes over while the leader is suspended, these
+//! transactions of the former leader therefore fail.
 
 use std::sync::Arc;
 

@@ -33,7 +33,8 @@ pub struct Reason {
     pub event_id: Arc<str>,
     pub aggregate_id: Arc<str>,
     pub event_type: Arc<str>,
-    /// The kind of the failure, as a single word.
+    /// The kind of the failure, such as `thrown`. `circuit_open` if the plugin was stopped or paused and was therefore
+    /// not called.
     pub kind: Arc<str>,
     pub message: String,
     pub line: Option<u32>,

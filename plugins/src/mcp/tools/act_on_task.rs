@@ -40,7 +40,8 @@ pub(super) struct Arguments {
     /// `request_changes`, `answer` and `ask`.
     text: Option<String>,
     /// For `edit`: the fields to merge into the data of the last artifact, as a JSON merge patch: null removes a field.
-    /// If the artifact has no data, the fields are merged into the payload of the artifact's effect.
+    /// If the artifact's data is missing or not an object, the fields are merged into the payload of the artifact's
+    /// effect.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
     /// For `edit`: the text that replaces the parts of the last artifact.
@@ -70,7 +71,7 @@ pub(super) struct Output {
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownTask,
     /// The events of effects that `approve` or `edit` has appended, each with the state of its aggregate after the
-    /// event. The state is null if the states together exceed the size limit.
+    /// event. A state is null if this state and the states of the preceding events together exceed the size limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     appended: Vec<ShownEffect>,

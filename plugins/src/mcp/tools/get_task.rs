@@ -29,8 +29,8 @@ pub(super) struct Output {
     /// The task: `{id, title, status, priority, …, messages, artifacts, timeline}`.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: ShownWhole,
-    /// The events of effects that approval would append now, each with the state of its aggregate after the event. The
-    /// state is null if the states together exceed the size limit.
+    /// The events of effects that approval would append now, each with the state of its aggregate after the event. A
+    /// state is null if this state and the states of the preceding events together exceed the size limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     would_append: Vec<ShownEffect>,

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::shown::shown;
 
 shown! {
-    /// An event that an approval appends, with the state of the aggregate after the event. The state is null if the
-    /// states of all events together exceed the size limit.
+    /// An event that an approval appends, with the state of the aggregate after the event. The state is null if this
+    /// state and the states of the preceding events together exceed the size limit.
     #[derive(Serialize)]
     pub struct ShownEffect from view: EffectView {
         artifact_id: Option<Arc<str>> = view.artifact_id,
@@ -21,7 +21,7 @@ shown! {
         state: Option<Value> = view.state,
         /// The fields that have changed since the author of the effect read the aggregate. Present only if the
         /// aggregate has a later version than the version that the author read. Null if there are too many events to
-        /// compare, or if the changes exceed the size limit.
+        /// compare, or if these changes and the changes of the preceding effects together exceed the size limit.
         #[serde(skip_serializing_if = "Option::is_none")]
         stale: Option<Option<Object>> = view.stale.map(|stale| stale.difference),
     }

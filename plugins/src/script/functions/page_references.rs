@@ -12,7 +12,9 @@ use super::site_tags::{HUGO_REF, JEKYLL_LINK, JEKYLL_POST};
 
 /// The maximum length of a link and of a reference, in bytes.
 const MAX_BYTES: usize = 500;
-/// The maximum length of a URL, in bytes. Percent encoding makes a link up to three times as long.
+/// The maximum length of a URL, in bytes. Percent encoding of the argument of a template tag makes the URL that
+/// replaces the tag up to three times as long. Any other URL has at most [`MAX_BYTES`] bytes, because the
+/// URL is the link.
 const MAX_URL_BYTES: usize = 3 * MAX_BYTES;
 /// The names of wikilinks that site generators and code hosts replace with a table of contents. If the project has a
 /// note with the same name, the wikilink leads to the note. Without such a note, the wikilink does not count as broken.

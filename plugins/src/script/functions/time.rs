@@ -1,5 +1,5 @@
 //! Functions for times: the time of the call, parsing, formatting, and the days between two times. A time is an RFC
-//! 3339 text or a number of milliseconds since 1970.
+//! 3339 text, a day such as `2024-05-01`, or a number of milliseconds since 1970.
 
 use foldwork_engine::model::date::{format_date, parse_date};
 use jiff::Timestamp;

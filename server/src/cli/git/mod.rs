@@ -78,7 +78,7 @@ pub struct Options {
     /// The slug of the project for the articles; the default is derived from the name of the folder.
     #[arg(long, value_name = "SLUG")]
     pub project: Option<String>,
-    /// Exits with 2 if a file is left out.
+    /// Exits with 2 if a file or folder is left out.
     #[arg(long)]
     pub strict: bool,
     /// Publishes the articles whose front matter has `draft: false`, `published: true` or `publish: true`, and
@@ -103,8 +103,9 @@ pub struct Outcome {
     /// The number of articles at HEAD or in the folder.
     pub articles: usize,
     /// The number of files and folders that were not imported: files that cannot be an article, folders that are not
-    /// searched, files and folders that cannot be read, and files with an event that the server rejected. If a file of
-    /// a folder cannot be read, its article stays unchanged. If git cannot read a file, its article is deleted.
+    /// searched (except hidden folders), files and folders that cannot be read, and files with an event that the server
+    /// rejected. If a file of a folder cannot be read, its article stays unchanged. If git cannot read a file, its
+    /// article is deleted.
     pub missing: usize,
     /// Whether a file of a folder was read when the folder was listed, but could not be read again for its text. Always
     /// `false` for a git repository.

@@ -42,9 +42,9 @@ pub struct WorkspaceReader<'a> {
 }
 
 impl WorkspaceReader<'_> {
-    /// Reads the project with the slug `project`. Without `project`, reads the project of the source. The slug of this
-    /// project is the value of `default`. If a project with this slug belongs to another source, a number is added to
-    /// the slug.
+    /// Reads the project with the id or the slug `project`. Without `project`, reads the project of the source. The
+    /// slug of this project is the value of `default`. If a project with this slug belongs to another source, a number
+    /// is added to the slug.
     pub async fn load(&self, project: Option<&str>, default: &str) -> anyhow::Result<ProjectState> {
         let projects = Projects::load(self.client, self.note).await?;
         let (rows, is_type_defined) = self.records().await.context("the records of imports cannot be read")?;

@@ -138,7 +138,8 @@ impl FileSource {
             Self::Folder(folder) => match read_file(&folder.join(path)) {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return too_large(),
-                // The file existed when the folder was listed, so the file is being replaced, or the drive fails.
+                // The file existed when the folder was listed. The file was removed since, or is being replaced, or the
+                // drive fails.
                 Err(error) => return Ok(Err(TextFault::Unread(format!("the file cannot be read: {error}")))),
             },
             Self::Git(repository) => {

@@ -66,8 +66,8 @@ pub struct Summary {
 /// The commits whose changes bring a project from its current state to the state of HEAD.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CommitRoute {
-    /// The commit with which the project is compared first. Set if an earlier import ended before all events of a
-    /// commit were appended.
+    /// The commit with which the project is compared first. Set only if an earlier import may have ended before all
+    /// events of a commit were appended, and the first parents of HEAD contain that commit or the last imported commit.
     partial: Option<Oid>,
     /// The commits to follow one by one. Each item is the previous commit, if any, and the commit to follow.
     commits: Vec<(Option<Oid>, Oid)>,

@@ -71,7 +71,7 @@ impl FilesFolder {
     }
 
     /// Returns the stored bytes with a SHA-256 hash as a stream. Fails if the number of bytes is not `size`. Does not
-    /// check the hash: the recipient checks the hash when storing the bytes.
+    /// check the hash: the import compares the hash of the bytes that the recipient has received.
     pub async fn read(
         &self,
         sha256: &str,

@@ -60,8 +60,9 @@ pub struct ImportReport {
     pub renamed: u64,
 }
 
-/// Imports an export file. `chosen` is the id or the name of the workspace, and `files` is the folder that contains the
-/// bytes of the workspace's files. If the workspace exists, members and keys are imported only if `with_members` is set.
+/// Imports an export, or a file of events from another source. `chosen` is the id or the name of the workspace, and
+/// `files` is the folder that contains the bytes of the workspace's files. If the workspace exists, members and keys
+/// are imported only if `with_members` is set.
 pub async fn restore(
     engine: Arc<Engine>,
     chosen: Option<&str>,

@@ -6,10 +6,10 @@ use serde_json::{Number, Value};
 /// The maximum nesting depth of a value. The server stores deeper values, but no site generator needs deeper values.
 pub const MAX_DEPTH: usize = 64;
 /// The maximum number of values in a file's front matter. A name counts as a value, except a top-level name in TOML or
-/// JSON. An alias counts as the value that it refers to.
+/// JSON. An alias counts as the value that it refers to, but an alias in place of a name does not count.
 pub const MAX_VALUES: usize = 10_000;
 /// The maximum size of all names and texts in a file's front matter, in bytes. Top-level names in TOML and JSON do not
-/// count. An alias counts as the value that it refers to.
+/// count. An alias counts as the value that it refers to, but an alias in place of a name does not count.
 pub const MAX_BYTES: usize = 256 * 1024;
 
 /// A warning about a part of a file that is not imported as it is written. This type is also the error for invalid
@@ -49,7 +49,7 @@ pub enum FrontMatterFormat {
 /// A top-level name with its value.
 pub struct FrontMatterEntry {
     pub name: String,
-    /// The line of the name in the file.
+    /// The line of the name in the file. In JSON, the line on which the value begins.
     pub line: usize,
     pub value: Value,
 }
