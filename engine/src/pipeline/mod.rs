@@ -114,7 +114,8 @@ pub struct Output {
 /// serve requests.
 ///
 /// Returns the first error of these checks, in this order: the Extended JSON values of the whole pipeline, each stage
-/// from the first to the last, and the positions of the `$fold` stages.
+/// from the first to the last, and the positions of the `$fold` stages together with the variables in the `$match`
+/// stages before `$fold`.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<PreparedPipeline> {
     let spec = extended_json::read(pipeline, query)?;
     let parsed = parse::pipeline(spec.as_ref(), query)?;
@@ -171,8 +172,8 @@ impl PreparedPipeline {
         paths.into_iter().take(column::MAX_PATHS).collect()
     }
 
-    /// Returns the aggregate types to which conditions for equality or `$in` restrict the scans. The caller should warn
-    /// about types that do not exist.
+    /// Returns the aggregate types to which `from`, `coll`, and conditions for equality or `$in` restrict the scans.
+    /// The caller should warn about types that do not exist.
     pub fn aggregate_types(&self) -> BTreeSet<&Arc<str>> {
         let streams = self.scans.iter().filter_map(|scan| match &scan.read {
             Read::Events(scan) => Some(&scan.streams),

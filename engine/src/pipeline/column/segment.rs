@@ -1,4 +1,5 @@
-//! A segment of a column: consecutive cells, stored with a specific type if all values have the same type.
+//! A segment of a column: consecutive cells, stored with a specific type if one variant of [`Cells`] other than
+//! `Mixed` can represent all values.
 
 use std::ops::RangeInclusive;
 
@@ -106,7 +107,8 @@ impl Segment {
     }
 
     /// Returns whether the cell exists and its content equals `cell`, including the types of all values. An integer and
-    /// a double are different, and so are two objects that do not share their memory.
+    /// a double are different, and so are two objects that do not share their memory. A string in a segment without a
+    /// specific type never counts as equal.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
         if row >= self.len {
             return false;

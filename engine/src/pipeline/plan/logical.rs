@@ -23,7 +23,8 @@ pub struct LogicalPlan {
     pub nodes: Vec<PlanNode>,
 }
 
-/// A source of rows, with the operations that the source does instead of the later steps, such as filters.
+/// A source of rows, with the operations that the source does, such as filters. A `$limit` stays among the later steps
+/// as well, and so does a condition that the source evaluates only inexactly.
 #[derive(Debug, Clone)]
 pub enum PlanSource {
     Documents(Documents),
@@ -76,7 +77,8 @@ pub enum PlanStep {
     Match(Filter),
     Project(Arc<Projection>),
     Group(ast::Group),
-    /// A stable sort. With a limit, the sort keeps no more rows than the limit.
+    /// A sort by the keys, then by `_id`, then by input order. With a limit, the sort keeps no more rows than the
+    /// limit.
     Sort {
         keys: Vec<SortKey>,
         limit: Option<u64>,

@@ -103,7 +103,7 @@ pub enum ValueShape<'e> {
     Object(&'e [(Arc<str>, Expr)]),
     /// A date, or null.
     Date,
-    /// A decimal, or null.
+    /// A decimal, null, or a double that is infinite or NaN.
     Decimal,
     /// Neither a date nor a decimal.
     Plain,

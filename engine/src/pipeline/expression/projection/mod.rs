@@ -36,8 +36,8 @@ pub enum ProjectionKind {
     Set,
 }
 
-/// The fields of a projection at one level, in the order of the specification. As an exception, a kept or dropped
-/// `_id` comes first.
+/// The fields of a projection at one level, in the order of the specification. As an exception, if a `$project` keeps
+/// or drops the whole `_id`, the top level begins with `_id`.
 #[derive(Debug, Default)]
 pub struct Branch {
     pub fields: IndexMap<Arc<str>, ProjectedField>,

@@ -1,5 +1,5 @@
-//! Parses JSON into stages. Rejects every error that a stage shows without reading rows, except a misplaced `$fold`,
-//! which the planner rejects.
+//! Parses JSON into stages. Returns the errors that a stage shows without reading rows. The planner rejects a misplaced
+//! `$fold`, and a `$match` before `$fold` that reads a variable of an enclosing `$lookup`.
 
 mod accumulators;
 mod bucket;

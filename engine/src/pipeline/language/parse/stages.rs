@@ -129,7 +129,11 @@ pub static STAGES: &[NameDocumentation] = name_table! { identity:
         r#"{"$densify":{"field":"t","range":{"step":1,"bounds":"full"}}}"#,
         r#"[{"t":1,"a":5},{"t":3,"a":6}]"#,
         r#"[{"t":1,"a":5},{"t":2},{"t":3,"a":6}]"#,
-    ].remark("The partitions appear in the order of their first rows; MongoDB does not define their order.");
+    ]
+        .remark(
+            "Input rows appear by partition, in the order of the keys, and within a partition by `field`; with the \
+             bounds `full`, input rows appear only by `field`. MongoDB does not define the order."
+        );
     /// Adds to each row the rows that a repeated lookup reaches, from `connectFromField` to `connectToField`.
     "$graphLookup"(
         "from?: string, startWith: any, connectFromField: string, connectToField: string, as: string, maxDepth?: integer, depthField?: string, restrictSearchWithMatch?: object, pipeline?: array"

@@ -80,8 +80,8 @@ impl RowFields {
         })
     }
 
-    /// Returns the known fields of the rows that satisfy a filter. A condition on `aggregate_type` narrows the types of
-    /// the rows.
+    /// Returns the known fields of the rows that satisfy a filter. A condition for equality or `$in` on the field
+    /// `aggregate_type` narrows the types of the rows.
     pub fn narrowed(mut self, filter: &Filter) -> RowFields {
         let (BaseFields::Events(types) | BaseFields::States(types)) = &mut self.base else { return self };
         let mut is_read = false;

@@ -31,9 +31,9 @@ pub struct ComparisonTarget<'v> {
 
 impl ComparisonTarget<'_> {
     /// Converts a constant to the type of the values. Warns in most cases in which none of the values can equal the
-    /// constant. For example, a Boolean that is compared with decimals causes no warning. For the kinds `Mixed` and
-    /// `Any`, also warns about a string that looks like a date. For `Mixed`, also warns about a string that looks like
-    /// a decimal. Fails if the values are dates and the constant is a string that is not a date.
+    /// constant. One of the exceptions is a Boolean that is compared with decimals. For the kinds `Mixed` and `Any`,
+    /// also warns about a string that looks like a date. For `Mixed`, also warns about a string that looks like a
+    /// decimal. Fails if the values are dates and the constant is a string that is not a date.
     pub fn convert(self, constant: &Value, query: &Context) -> Converted {
         query.tick()?;
         let name = excerpt_of(self.name);

@@ -79,7 +79,8 @@ pub enum ValueKind {
     /// Values of an aggregate's field that have none of the kinds above. The aggregate types may describe these values
     /// further.
     Field(FieldSource),
-    /// A value that is known to be neither a date nor a decimal.
+    /// A value that is treated as neither a date nor a decimal. If the kind of a value that an operator binds to a
+    /// variable is unknown, the kind of the variable is `Plain` as well.
     Plain,
     /// A value of an unknown kind.
     Any,

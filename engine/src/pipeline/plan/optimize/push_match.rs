@@ -50,8 +50,8 @@ fn plain(conjunct: &Filter) -> Support {
     if conjunct.is_plain() { Support::Exact } else { Support::None }
 }
 
-/// Returns `Support::Exact` if the conjunct selects whole streams, and `Support::None` otherwise. Folding from the log
-/// can skip only whole streams.
+/// Returns `Support::Exact` if the conjunct restricts ids, types or projects to a set, and `Support::None` otherwise.
+/// Folding from the log can skip only whole streams, and such a conjunct selects whole streams.
 fn of_stream(conjunct: &Filter) -> Support {
     if StreamFilter::default().take_set(conjunct, "_id") { Support::Exact } else { Support::None }
 }

@@ -108,8 +108,8 @@ impl DateFields {
         fits(self.hour, 24) && fits(self.minute, 60) && fits(self.second, 60)
     }
 
-    /// Returns the day, or `None` if the calendar does not contain the day. If the week or the day of the year exceeds
-    /// the length of the year, the count continues in the next year.
+    /// Returns the day, or `None` if the string does not contain a complete day, or the calendar does not contain the
+    /// day. If the week or the day of the year exceeds the length of the year, the count continues in the next year.
     pub fn date(&self) -> Option<Date> {
         if let Some(year) = self.iso_year {
             // January 4 is always in the first ISO week.

@@ -11,7 +11,7 @@ use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
 /// A part of a date that a rule recognizes. A rule lists its parts in the order of the string. The last parts may be
-/// missing.
+/// missing, and so may the second before a meridian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DatePart {
     /// A year of four digits with an optional sign.
