@@ -32,7 +32,8 @@ use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
 use crate::workspace::{CallContext, Consistency, Handle};
 
-/// The longest time that a check of the store may take. A store that takes longer counts as unhealthy.
+/// The longest time that [`Engine::measure`] waits for a check of the store. If the check takes longer, the metrics
+/// report an unhealthy store.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The entry point to the workspaces of one store. An engine is cheap to share, so a process needs only one.
@@ -366,7 +367,7 @@ impl Engine {
         }
     }
 
-    /// Starts the exchange with the other servers of the store, which runs until the engine is dropped.
+    /// Starts the exchange with the other servers of the store, which runs until the engine is closed or dropped.
     fn begin_pulse(engine: &Arc<Engine>) {
         let Some(pulse) = engine.pulse.clone() else { return };
         let (reading, taking) = (Arc::downgrade(engine), Arc::downgrade(engine));

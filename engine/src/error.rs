@@ -27,7 +27,7 @@ pub enum Error {
     #[error("this operation needs the scope{} {}", if .lacking.len() == 1 { "" } else { "s" }, names(.lacking, "and"))]
     ScopesLacking { lacking: Vec<Scope> },
 
-    /// The caller has one of these scopes but has no active subscription, which the scope requires.
+    /// The caller has these scopes but has no active subscription, which each of these scopes requires.
     #[error("the scope {} requires an active subscription", names(.required, "or"))]
     SubscriptionRequired { required: Vec<Scope> },
 
@@ -203,7 +203,8 @@ fn summary(violations: &[Violation], base: &str) -> String {
 
 impl From<store::Error> for Error {
     /// Converts an error of the store and counts the failure, unless `store::Error::kind` returns `None`, for example
-    /// for a conflict. Each failure is counted once, because each error is converted once.
+    /// for a conflict. Each converted error is counted once. An error that is created as [`Error::Unavailable`] without
+    /// this conversion is not counted, for example a failure of the archive.
     fn from(error: store::Error) -> Error {
         if let Some(kind) = error.kind() {
             metric::STORE_FAILURES.add(&[kind], 1);

@@ -1,7 +1,8 @@
 //! The interface for plugins: hooks for enrichment, routing, scripted agents and tools.
 //!
 //! A hook is a function from data to data. Hooks run on dedicated threads that serve no requests. The running time of a
-//! script's hook is limited, but a native hook has no time limit. The same input must give the same output.
+//! script's hook is limited, but a native hook has no time limit. The same input must give the same output. The hook
+//! `mount` is an exception: the HTTP server calls the endpoints of this hook while it serves a request.
 
 mod loader;
 
@@ -130,7 +131,7 @@ pub enum OnError {
     /// parks the step.
     Skip,
     /// Retries the call a few times with increasing delays, then parks the step. Other events do not wait for the
-    /// retries.
+    /// retries. If too many steps of the plugin already wait for a retry, parks the step without a retry.
     Retry,
 }
 

@@ -35,7 +35,7 @@ pub struct Measure {
 #[derive(Default)]
 struct WorkspaceMeasurement {
     backlog: PeriodicReading<Backlog>,
-    /// The position of the last event that the backlog includes.
+    /// The position of the log before the backlog was read. The backlog may include later events.
     position: u64,
     /// The number of parked steps by plugin.
     parked: PeriodicReading<Vec<(Arc<str>, u64)>>,

@@ -74,8 +74,8 @@ pub struct BoundServer {
     backups: Option<Arc<Backups>>,
 }
 
-/// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key, unless
-/// `FOLDWORK_BOOTSTRAP_KEY` sets the key.
+/// Opens the store, opens workspaces up to the memory limit, and starts to listen. On the first start, prints the owner
+/// key, unless `FOLDWORK_BOOTSTRAP_KEY` sets the key.
 pub async fn listen(config: Config) -> anyhow::Result<BoundServer> {
     let chosen = bootstrap_key()?;
     let format = config.log.format;

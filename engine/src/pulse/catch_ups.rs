@@ -77,7 +77,8 @@ impl CatchUps {
         catch_ups.retain(|_, catch_up| catch_up.is_running || catch_up.waiting.is_some());
     }
 
-    /// Removes the catch-ups that are due but did not begin, because their workspaces were closed.
+    /// Removes the catch-ups that are due but did not begin, because their workspaces were closed. If a catch-up ends
+    /// between the calls of `begin` and this call, also removes the next catch-up of its workspace, which is open.
     pub fn remove_due(&self, now: Instant) {
         self.0.lock().retain(|_, catch_up| catch_up.due(now).is_none());
     }

@@ -8,7 +8,8 @@ use super::units::TimeSpan;
 /// The minimum and the maximum of `flush`, in milliseconds.
 const FLUSH_MS: (u64, u64) = (100, 60_000);
 
-/// Settings of the archive to which a server copies the log. Without a URL, the server keeps no archive.
+/// Settings of the archive to which a server copies the logs and the files of workspaces, and dumps of the control
+/// database. Without a URL, the server keeps no archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backup {
@@ -21,7 +22,7 @@ pub struct Backup {
 /// The frequency with which a server verifies its archives. A verification checks that every segment is intact, that
 /// the states in the archive match a digest of the states in the store, and that the archive has the files of these
 /// states with the right sizes. The hashes of the files are checked for a limited number of files. If the states need
-/// more than 512 MiB, only the segments are checked.
+/// more than 512 MiB, or if the archive has no digest from this version of the program, only the segments are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verify {

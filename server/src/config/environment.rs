@@ -91,7 +91,7 @@ fn shape() -> anyhow::Result<Table> {
 /// The type of a setting.
 enum Setting<'a> {
     Typed(&'a Value),
-    /// A key of a plugin's manifest, whose type only the plugin defines, or the former name of a setting.
+    /// A setting of a plugin, whose type only the plugin's manifest defines, or the former name of a setting.
     Untyped,
 }
 

@@ -1,5 +1,5 @@
-//! Settings of plugins: the list of enabled plugins, common settings, and a table `[plugins.<name>]` with the keys of
-//! the plugin's manifest.
+//! Settings of plugins: the list of enabled plugins, common settings, and for each plugin a table `[plugins.<name>]`
+//! that overrides settings in the section `[settings]` of the plugin's manifest.
 
 use std::collections::BTreeMap;
 use std::fmt;

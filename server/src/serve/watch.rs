@@ -40,7 +40,7 @@ pub struct PluginWatch {
 
 struct WatchedPlugin {
     name: String,
-    /// The modification times and sizes of the files that were last loaded or rejected.
+    /// The modification times and sizes of the files at the last attempt to load the plugin, whatever its outcome.
     tried: Stamps,
     /// The modification times and sizes of the files at the last check.
     seen: Stamps,
@@ -58,8 +58,9 @@ impl PluginWatch {
         PluginWatch { watched: watched.collect(), engine, folder }
     }
 
-    /// Reloads the plugins whose files differ from the files that were last loaded or rejected. A plugin whose files
-    /// have changed since the previous check is reloaded at a later check, because an editor may still be saving files.
+    /// Reloads the plugins whose files have changed since the last attempt to load them. A failed attempt is not
+    /// repeated until the files change again. A plugin whose files have changed since the previous check is reloaded at
+    /// a later check, because an editor may still be saving files.
     pub async fn check(&mut self) {
         for watched in &mut self.watched {
             let now = stamped(&self.folder, &watched.name).await;

@@ -1,4 +1,4 @@
-//! Runs a pipeline once and shows the rows after every stage: the exact number of rows, the first rows, and the time
+//! Runs a pipeline and shows the rows after every stage: the exact number of rows, the first rows, and the time
 //! that the stage took.
 //!
 //! Each step is followed by a tap, which counts the rows that pass and keeps the first rows. A step reads only as many

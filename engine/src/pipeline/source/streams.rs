@@ -1,4 +1,5 @@
-//! Selects the streams of a scan by ids, by names, and by a filter over the fields that all events of a stream share.
+//! Selects the streams of a scan by ids, types and projects, and by a filter over the fields that all events of a
+//! stream share.
 
 use std::sync::Arc;
 

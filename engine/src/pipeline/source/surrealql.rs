@@ -140,7 +140,8 @@ impl ConditionWriter {
     }
 }
 
-/// Returns the column of a path, or `None` for a path that conditions do not translate, such as a folded field.
+/// Returns the column of a path, or `None` if the translation does not support the path. For example, the translation
+/// does not support paths of folded fields.
 fn column(path: &QueryPath) -> Option<&'static str> {
     match &**path.text() {
         "_id" => Some("aggregate_id"),

@@ -166,8 +166,8 @@ pub fn add<K: Eq + Hash>(
     row_index: usize,
     query: &Context,
 ) -> Result<bool> {
-    /// The approximate number of bytes of an entry with one row. Includes the heap memory of the vector, which has room
-    /// for four rows after the second row is added.
+    /// The approximate number of bytes of an entry with one row. Includes the heap memory of the vector, which has
+    /// capacity for four rows after the second row is added.
     const ENTRY_BYTES: usize = 2 * size_of::<(Option<Value>, Vec<usize>)>();
     match rows_by.entry(key) {
         Entry::Vacant(entry) => {

@@ -50,8 +50,8 @@ impl UnwindOperator {
         Box::new(std::iter::once(Ok(row)))
     }
 
-    /// Returns the row with an item in place of the array, and with the index of the item. Without an item, leaves the
-    /// array unchanged.
+    /// Returns the row with an item in place of the array. If the stage names a field for the index, also sets this
+    /// field to `index`. Without an item, leaves the value at the path unchanged.
     fn with(&self, mut row: Value, item: Option<Value>, index: Value) -> Value {
         if let Value::Object(object) = &mut row
             && (item.is_some() || self.unwind.index.is_some())

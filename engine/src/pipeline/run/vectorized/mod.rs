@@ -1,8 +1,8 @@
 //! The execution of a pipeline's first steps over columns, before rows are built.
 //!
 //! Each step processes whole segments: a test of a filter returns a mask, and grouping uses the codes of strings. Rows
-//! are built only for the result. The result is the same as without columns: if a column cannot provide a value, the
-//! row is read instead.
+//! are built only for the result, and for conditions and expressions that cannot be evaluated on cells. The result is
+//! the same as without columns: if a column cannot provide a value, the row is read instead.
 
 mod accumulate;
 mod filter;

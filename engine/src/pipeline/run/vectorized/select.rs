@@ -73,7 +73,7 @@ impl Selects {
 }
 
 impl<'a> RowSelection<'a> {
-    /// Returns whether columns can exclude any row.
+    /// Returns whether columns evaluate at least one condition of the filter.
     pub fn is_useful(&self) -> bool {
         let by_cells = |residual: &ResidualCondition| matches!(residual, ResidualCondition::Cells(_));
         !self.predicates.is_empty() || self.residual.iter().any(by_cells)

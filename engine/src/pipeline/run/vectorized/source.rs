@@ -17,10 +17,11 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::FieldPath;
 
-/// The maximum number of strings for which the values of an expression are cached.
+/// The maximum number of strings in a dictionary for which the values of an expression are cached. With a larger
+/// dictionary, no values are cached.
 const MAX_CACHED_TEXTS: usize = 4_096;
 
-/// The empty dictionary, for sources without a column.
+/// The empty dictionary, for sources whose values contain no string codes.
 static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
 
 /// An input bound to the columns that it reads.
@@ -80,7 +81,7 @@ impl ChunkValues<'_> {
         self.list_bytes + self.built_bytes
     }
 
-    /// Returns the maximum number of bytes of a row's value that were built for the chunk.
+    /// Returns an upper limit for the number of bytes of a row's value that were built for the chunk.
     fn built(&self) -> usize {
         if self.built_bytes > 0 || self.builds_arrays() { usize::MAX } else { 0 }
     }

@@ -1,7 +1,8 @@
 //! `$setWindowFields`: computes fields of a row from the rows around this row.
 //!
-//! The rows are gathered into partitions and sorted. Then the rows are returned, one partition after the other. A
-//! function updates a data structure as its window moves, instead of reading the whole window for each row.
+//! The rows are gathered into partitions and sorted. Then the rows are returned, one partition after the other. Most
+//! functions update a data structure as their windows move, instead of reading the whole window for each row. `$push`
+//! and `$concatArrays` read the whole window, because their results contain all values of the window.
 //!
 //! The data structure depends on the function. Two stacks compute sums, deviations and merged objects, because these
 //! results can be merged, but a value that leaves the window cannot be removed exactly from a merged result. A sum over

@@ -96,7 +96,7 @@ impl RankedValues {
 }
 
 /// Ranks the numbers of the rows. Returns the numbers in the order of their ranks, and the rank of each row. A row
-/// without a number, with NaN or outside every window gets [`NO_RANK`].
+/// without a number, with NaN or outside the range of [`reached`] gets [`NO_RANK`].
 fn ranked_numbers(
     accumulator: &Accumulator,
     bounds: &Bounds,

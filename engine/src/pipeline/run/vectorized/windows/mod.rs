@@ -118,8 +118,9 @@ impl ColumnWindows {
     }
 
     /// Returns the rows with their computed fields, and the number of selected rows. Returns `None` if the windows must
-    /// be computed from rows instead. This is necessary if a column is missing or cannot provide the values or their
-    /// order, if an error may come from an expression, or if the memory does not suffice.
+    /// be computed from rows instead. This is necessary if a column is missing, stores lists or cannot provide the
+    /// values or their order, if a partition key is an array, if an error may come from an expression, or if the memory
+    /// does not suffice.
     pub fn run<'a>(
         &'a self,
         selection: &RowSelection<'a>,
@@ -146,15 +147,15 @@ impl ColumnWindows {
         Ok(Some((self.stage.rows(Box::new(partitions), run), count)))
     }
 
-    /// Returns whether the windows evaluate an expression for every row. The evaluation may fail.
+    /// Returns whether `gather` evaluates an expression for every row. The evaluation may fail.
     fn computes(&self) -> bool {
         let inputs = self.paths.iter().filter_map(|(_, input)| input.as_ref());
         inputs.chain(&self.partition).any(Input::is_computed)
     }
 
     /// Reads the columns, and assigns the selected rows to partitions. Returns the table, and the positions of the rows
-    /// of each partition in the order of the partitions' keys. Returns `None` if a column is missing or cannot provide
-    /// the values or their order.
+    /// of each partition in the order of the partitions' keys. Returns `None` if a column is missing, stores lists or
+    /// cannot provide the values or their order, or if a partition key is an array.
     fn gather<'a>(
         &'a self,
         selection: &RowSelection<'a>,
